@@ -1,0 +1,1 @@
+"""Truth: namespaces, notes, lexical recall, receipts."""

@@ -1,0 +1,9 @@
+from django.apps import AppConfig
+
+
+class ArchiveConfig(AppConfig):
+    """The records themselves; knows nothing of what is derived from them."""
+
+    name = "archive"
+    verbose_name = "Archive"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,1 @@
+"""Reads only: pages and endpoints that show what the archive holds and change nothing."""

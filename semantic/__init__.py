@@ -1,0 +1,1 @@
+"""Derived and rebuildable: everything that is computed from promoted notes."""
