@@ -1,0 +1,1 @@
+"""Composition: settings, addresses, the worker, the embedded servers. Nothing imports it."""

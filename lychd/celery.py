@@ -1,0 +1,11 @@
+"""The worker's application: one queue, no schedule, no results."""
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lychd.settings")
+
+app = Celery("lychd")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()

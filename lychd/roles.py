@@ -1,0 +1,300 @@
+"""What the serving role may do, applied after every migration and checked before anything is served."""
+
+import fnmatch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.apps import AppConfig, apps
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg import sql
+
+SCHEMA: Final = "public"
+OWNER_ALIAS: Final = "owner"
+
+
+@dataclass(frozen=True)
+class Grant:
+    """The privileges on every table whose name fits a pattern."""
+
+    pattern: str
+    privileges: tuple[str, ...]
+
+
+# The first pattern that fits decides. DELETE and TRUNCATE are missing on purpose wherever truth lies.
+GRANTS: Final = (
+    # Kept by triggers alone, which run as the owner; MAINTAIN is for VACUUM, without which recall reads the heap.
+    Grant("archive_posting", ("SELECT", "MAINTAIN")),
+    Grant("archive_corpus", ("SELECT",)),
+    Grant("archive_*", ("SELECT", "INSERT", "UPDATE")),
+    Grant("semantic_*", ("SELECT", "INSERT", "UPDATE")),
+    Grant("lychd_*", ("SELECT", "INSERT", "UPDATE")),
+    Grant("django_migrations", ("SELECT",)),
+    Grant("*", ("SELECT", "INSERT", "UPDATE", "DELETE")),
+)
+SEQUENCE_PRIVILEGES: Final = ("SELECT", "USAGE")
+
+# django-pgtrigger's triggers step aside for any role that sets `pgtrigger.ignore`; this answer never does.
+IGNORE_FUNCTION: Final = "_pgtrigger_should_ignore"
+IGNORE_BODY: Final = " BEGIN RETURN FALSE; END; "
+# A function that looks names up on the caller's path can be shown another table; pg_temp last closes the usual way in.
+SEARCH_PATH: Final = "search_path=pg_catalog, public, pg_temp"
+
+_PINNED_FUNCTIONS: Final = """
+    SELECT p.oid::regprocedure::text, coalesce(p.proconfig, '{}')
+    FROM pg_catalog.pg_proc p
+    JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+    WHERE n.nspname = 'public' AND p.prokind = 'f'
+      AND (p.prorettype = 'pg_catalog.trigger'::regtype OR p.proname LIKE 'archive\\_%%' OR p.proname = %s)
+      AND NOT EXISTS (
+          SELECT FROM pg_catalog.pg_depend d
+          WHERE d.objid = p.oid AND d.classid = 'pg_catalog.pg_proc'::regclass AND d.deptype = 'e')
+    ORDER BY 1
+"""
+
+
+class OwnerNeverServes:
+    """The owner's connection is there for migrations; no query of the application is routed to it."""
+
+    def db_for_read(self, model: Any, **hints: Any) -> str:
+        """Every read goes to the serving connection, unless a query says `using`."""
+        return "default"
+
+    def db_for_write(self, model: Any, **hints: Any) -> str:
+        """So does every write."""
+        return "default"
+
+
+def privileges_on(table: str) -> tuple[str, ...]:
+    """What the committed list gives the serving role on one table."""
+    return next(grant.privileges for grant in GRANTS if fnmatch.fnmatchcase(table, grant.pattern))
+
+
+def after_migrate(sender: AppConfig, using: str = "default", **kwargs: Any) -> None:
+    """Apply the grants and close the functions once, after the last application has migrated."""
+    last = [config for config in apps.get_app_configs() if config.models_module is not None][-1]
+    if sender.label == last.label and is_owner(connections[using]):
+        with transaction.atomic(using=using):
+            apply(connections[using])
+
+
+def is_owner(connection: BaseDatabaseWrapper) -> bool:
+    """Whether this connection owns the tables; only then can it give anything."""
+    return bool(
+        _rows(
+            connection,
+            "SELECT 1 FROM pg_catalog.pg_class WHERE oid = to_regclass('public.django_migrations')"
+            " AND pg_catalog.pg_get_userbyid(relowner) = current_user",
+        )
+    )
+
+
+def apply(connection: BaseDatabaseWrapper) -> None:
+    """Make the grants and functions of this database what this module says; needs the owner of the tables."""
+    role = settings.LYCHD_SERVING_ROLE
+    if not _rows(connection, "SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = %s AND rolname <> current_user", role):
+        raise ImproperlyConfigured(
+            f"The database has no role {role} beside the one that migrates:"
+            f" CREATE ROLE {role} LOGIN NOSUPERUSER, or name another in LYCHD_SERVING_ROLE."
+        )
+    for statement in [*_closing(connection), *_grants(connection, role)]:
+        # One statement an execute: server-side binding sends each alone, and takes no parameters in DDL.
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+
+def _closing(connection: BaseDatabaseWrapper) -> Iterable[sql.Composed]:
+    yield sql.SQL(
+        "CREATE OR REPLACE FUNCTION {}.{}(trigger_name NAME) RETURNS BOOLEAN AS {} LANGUAGE plpgsql"
+        " SET search_path = pg_catalog, public, pg_temp"
+    ).format(sql.Identifier(SCHEMA), sql.Identifier(IGNORE_FUNCTION), sql.Literal(IGNORE_BODY))
+    for signature, configuration in _rows(connection, _PINNED_FUNCTIONS, IGNORE_FUNCTION):
+        if SEARCH_PATH not in configuration:
+            # The signature comes out of regprocedure, which quotes what needs quoting.
+            yield sql.Composed(
+                [
+                    sql.SQL("ALTER FUNCTION "),
+                    sql.SQL(signature),
+                    sql.SQL(" SET search_path = pg_catalog, public, pg_temp"),
+                ]
+            )
+
+
+def _grants(connection: BaseDatabaseWrapper, role: str) -> Iterable[sql.Composed]:
+    schema, to = sql.Identifier(SCHEMA), sql.Identifier(role)
+    public = sql.SQL("PUBLIC")
+    if _rows(
+        connection,
+        "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s AND pg_has_role(current_user, nspowner, 'USAGE')",
+        SCHEMA,
+    ):
+        yield sql.SQL("REVOKE CREATE ON SCHEMA {} FROM {}, {}").format(schema, public, to)
+        yield sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(schema, to)
+    for table in _tables(connection):
+        name = sql.Identifier(SCHEMA, table)
+        yield sql.SQL("REVOKE ALL ON TABLE {} FROM {}, {}").format(name, public, to)
+        given = sql.SQL(", ").join(map(sql.SQL, privileges_on(table)))
+        yield sql.SQL("GRANT {} ON TABLE {} TO {}").format(given, name, to)
+    yield sql.SQL("REVOKE ALL ON ALL SEQUENCES IN SCHEMA {} FROM {}, {}").format(schema, public, to)
+    yield sql.SQL("GRANT {} ON ALL SEQUENCES IN SCHEMA {} TO {}").format(
+        sql.SQL(", ").join(map(sql.SQL, SEQUENCE_PRIVILEGES)), schema, to
+    )
+    for (signature,) in _rows(
+        connection,
+        "SELECT p.oid::regprocedure::text FROM pg_catalog.pg_proc p"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace"
+        " WHERE n.nspname = %s AND pg_catalog.pg_get_userbyid(p.proowner) = current_user AND p.prokind IN ('f', 'p')",
+        SCHEMA,
+    ):
+        yield sql.Composed(
+            [sql.SQL("GRANT EXECUTE ON ROUTINE "), sql.SQL(signature), sql.SQL(" TO {}").format(to)]
+        )
+
+
+def _tables(connection: BaseDatabaseWrapper) -> list[str]:
+    return [
+        name
+        for (name,) in _rows(
+            connection,
+            "SELECT c.relname FROM pg_catalog.pg_class c"
+            " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm') AND NOT EXISTS ("
+            "   SELECT FROM pg_catalog.pg_depend d"
+            "   WHERE d.objid = c.oid AND d.classid = 'pg_catalog.pg_class'::regclass AND d.deptype = 'e')"
+            " ORDER BY 1",
+        )
+    ]
+
+
+def _rows(connection: BaseDatabaseWrapper, question: str, *values: object) -> Sequence[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(question, list(values) or None)
+        return list(cursor.fetchall())
+
+
+# Checks, run where a database is named: `check --database default`, before anything serves
+
+
+def register_checks() -> None:
+    """Register the check under the tag that runs only where databases are named."""
+    register(check_database, Tags.database)
+
+
+def check_database(
+    app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """Refuse to serve from a database whose fences are not all up."""
+    # Not on the owner's connection: a migration is how most of this is mended.
+    return [
+        message
+        for alias in databases or ()
+        if alias != OWNER_ALIAS and connections[alias].vendor == "postgresql"
+        for message in _messages(connections[alias])
+    ]
+
+
+def _messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
+    if not _rows(connection, "SELECT 1 WHERE to_regclass('public.django_migrations') IS NOT NULL"):
+        return
+    yield from _role_messages(connection)
+    yield from _function_messages(connection)
+    if _rows(
+        connection,
+        "SELECT 1 FROM pg_catalog.pg_database WHERE datname = current_database() AND datctype IN ('C', 'POSIX')",
+    ):
+        yield Error(
+            "The database has LC_CTYPE C or POSIX, under which every character outside ASCII counts as a letter.",
+            hint="Make the database with a UTF-8 locale such as C.UTF-8.",
+            id="lychd.E105",
+        )
+    strays = differences(connection, settings.LYCHD_SERVING_ROLE)
+    if strays:
+        yield Error(
+            f"The serving role's privileges differ from the committed list: {'; '.join(strays[:5])}.",
+            hint="Run the migrations as the owner; they apply the list.",
+            id="lychd.E106",
+        )
+    yield from _log_messages(connection)
+
+
+def _role_messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
+    hint = "Serve as LYCHD_SERVING_ROLE and keep the owner's login for migrations."
+    if _rows(
+        connection,
+        "SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)",
+    ):
+        yield Error("The service is logged in as a superuser, whom no trigger or grant binds.", hint=hint, id="lychd.E101")
+    elif _rows(
+        connection,
+        "SELECT 1 FROM pg_catalog.pg_class WHERE oid = to_regclass('public.django_migrations')"
+        " AND pg_catalog.pg_has_role(current_user, relowner, 'MEMBER')",
+    ):
+        yield Error("The service is logged in as the owner of its tables.", hint=hint, id="lychd.E102")
+
+
+def _function_messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
+    hint = "Run the migrations as the owner; they put it back."
+    bodies = _rows(
+        connection,
+        "SELECT p.prosrc FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace"
+        " WHERE n.nspname = %s AND p.proname = %s",
+        SCHEMA,
+        IGNORE_FUNCTION,
+    )
+    if [body for (body,) in bodies] != [IGNORE_BODY]:
+        yield Error("Triggers could be switched off by the setting pgtrigger.ignore.", hint=hint, id="lychd.E103")
+    loose = [
+        signature
+        for signature, configuration in _rows(connection, _PINNED_FUNCTIONS, IGNORE_FUNCTION)
+        if SEARCH_PATH not in configuration
+    ]
+    if loose:
+        yield Error(f"Functions without a pinned search_path: {', '.join(loose)}.", hint=hint, id="lychd.E104")
+
+
+def _log_messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
+    wanted = {
+        "log_parameter_max_length": "0",
+        "log_parameter_max_length_on_error": "0",
+        "log_error_verbosity": "terse",
+        "log_min_duration_statement": "-1",
+    }
+    found = dict(
+        _rows(
+            connection,
+            "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY(%s::text[])",
+            list(wanted),
+        )
+    )
+    loud = [f"{name} = {value}" for name, value in wanted.items() if found.get(name) != value]
+    if loud:
+        yield Warning(
+            "The server's log could quote parameters or rows.",
+            hint=f"Set in PostgreSQL: {', '.join(loud)}.",
+            id="lychd.W101",
+        )
+
+
+def differences(connection: BaseDatabaseWrapper, role: str) -> list[str]:
+    """Where the privileges that a role really has on tables differ from the committed list, in words."""
+    held: dict[str, set[str]] = {table: set() for table in _tables(connection)}
+    for table, privilege in _rows(
+        connection,
+        "SELECT c.relname, a.privilege_type FROM pg_catalog.pg_class c"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+        " CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) a"
+        " WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm')"
+        " AND (a.grantee = 0 OR a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = %s))",
+        role,
+    ):
+        if table in held:
+            held[table].add(privilege)
+    return [
+        f"{table} has {', '.join(sorted(privileges)) or 'nothing'} and should have {', '.join(privileges_on(table))}"
+        for table, privileges in held.items()
+        if privileges != set(privileges_on(table))
+    ]

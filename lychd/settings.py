@@ -1,0 +1,324 @@
+"""The one settings file: the environment in, everything Django reads out. It starts nothing."""
+
+import os
+import secrets
+import zoneinfo
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+from lychd import embedded
+from lychd.environment import CHECKOUT, gather, instance_name, refuse, state_root
+from lychd.logs import configure_structlog, logging_config
+
+LYCHD_STATE_ROOT = state_root(os.environ)
+LYCHD_INSTANCE = instance_name(os.environ)
+LYCHD_STATE_DIR = LYCHD_STATE_ROOT / LYCHD_INSTANCE
+
+_environment = gather(os.environ, LYCHD_STATE_DIR)
+
+LYCHD_ENV = _environment.choice("LYCHD_ENV", "development", frozenset({"development", "production"}))
+_production = LYCHD_ENV == "production"
+
+
+# Security
+
+
+def _secret_key() -> str:
+    """The key from the environment; in development one that the instance makes once and keeps."""
+    given = _environment.text("LYCHD_SECRET_KEY")
+    if given:
+        if len(given) < 50 or len(set(given)) < 5:
+            raise refuse("LYCHD_SECRET_KEY")
+        return given
+    if _production:
+        raise ImproperlyConfigured("LYCHD_SECRET_KEY must be set in production, to at least 50 characters.")
+    kept = LYCHD_STATE_DIR / "secret-key"
+    try:
+        return kept.read_text(encoding="ascii")
+    except FileNotFoundError:
+        return _keep_secret_key(kept)
+    except PermissionError:
+        raise ImproperlyConfigured(
+            f"{kept} belongs to another user: set LYCHD_STATE_DIR to a folder of your own."
+        ) from None
+
+
+def _keep_secret_key(kept: Path) -> str:
+    # Two processes may start at once: each writes a whole file of its own, and the link decides which is the key.
+    embedded.make_state(LYCHD_STATE_DIR)
+    draft = kept.with_name(f"secret-key.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(64))
+    try:
+        os.link(draft, kept)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+    return kept.read_text(encoding="ascii")
+
+
+SECRET_KEY = _secret_key()
+DEBUG = not _production
+ALLOWED_HOSTS = _environment.names("LYCHD_ALLOWED_HOSTS")
+if _production and (not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS):
+    raise ImproperlyConfigured("LYCHD_ALLOWED_HOSTS must name the hosts that are served in production; * is not one.")
+CSRF_TRUSTED_ORIGINS = _environment.names("LYCHD_CSRF_TRUSTED_ORIGINS")
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+if _production:
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
+    SECURE_SSL_REDIRECT = _environment.switch("LYCHD_SSL_REDIRECT", True)
+    # Probes come from inside, over plain HTTP.
+    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+    SECURE_HSTS_SECONDS = _environment.number("LYCHD_HSTS_SECONDS", 31_536_000, least=0)
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    SECURE_HSTS_PRELOAD = True
+    if _environment.switch("LYCHD_PROXY_TLS_HEADER", False):
+        SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+        "object-src": ["'none'"],
+    }
+}
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+
+# Applications
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "pgtrigger",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "csp",
+    "archive",
+    "semantic",
+    "inspection",
+    "lychd",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+
+if _production:
+    INSTALLED_APPS.append("axes")
+    # Last, so that it sees the answer to every login, refused ones too.
+    MIDDLEWARE.append("axes.middleware.AxesMiddleware")
+    AUTHENTICATION_BACKENDS.insert(0, "axes.backends.AxesStandaloneBackend")
+    AXES_FAILURE_LIMIT = 5
+    AXES_COOLOFF_TIME = 1
+    AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+
+ROOT_URLCONF = "lychd.urls"
+WSGI_APPLICATION = "lychd.wsgi.application"
+ASGI_APPLICATION = "lychd.asgi.application"
+
+# Beside the code in a checkout, inside the package when installed.
+_templates = CHECKOUT / "templates" if (CHECKOUT / "manage.py").exists() else CHECKOUT / "lychd" / "templates"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [_templates],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+
+# Databases: `default` serves, `owner` migrates
+
+LYCHD_SERVING_ROLE = _environment.text("LYCHD_SERVING_ROLE", embedded.SERVING_ROLE)
+if not LYCHD_SERVING_ROLE.isidentifier():
+    raise refuse("LYCHD_SERVING_ROLE")
+
+LYCHD_TIMEOUTS = {
+    "statement": _environment.number("LYCHD_STATEMENT_TIMEOUT_MS", 5_000),
+    "lock": _environment.number("LYCHD_LOCK_TIMEOUT_MS", 2_000),
+    "idle": _environment.number("LYCHD_IDLE_TIMEOUT_MS", 5_000),
+    "transaction": _environment.number("LYCHD_TRANSACTION_TIMEOUT_MS", 15_000),
+}
+
+# True where this process is to start and stop the database itself.
+LYCHD_EMBEDDED = "DATABASE_URL" not in _environment
+
+
+def _database(variable: str, role: str) -> dict[str, Any]:
+    if LYCHD_EMBEDDED:
+        found: dict[str, Any] = {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": embedded.DATABASE,
+            "USER": role,
+            "HOST": str(embedded.socket_dir(LYCHD_STATE_DIR)),
+        }
+    else:
+        found = _environment.database(variable)
+    options: dict[str, Any] = {**found.get("OPTIONS", {}), "server_side_binding": True}
+    if _production and variable == "DATABASE_URL" and _environment.switch("LYCHD_DATABASE_POOL", False):
+        options["pool"] = True
+    return {**found, "OPTIONS": options, "ATOMIC_REQUESTS": False, "CONN_HEALTH_CHECKS": True}
+
+
+if not LYCHD_EMBEDDED and "DATABASE_OWNER_URL" not in _environment:
+    _owner = "DATABASE_URL"
+else:
+    _owner = "DATABASE_OWNER_URL"
+
+DATABASES = {
+    "default": _database("DATABASE_URL", embedded.SERVING_ROLE),
+    "owner": {**_database(_owner, embedded.OWNER_ROLE), "TEST": {"MIRROR": "default"}},
+}
+DATABASES["owner"]["OPTIONS"].pop("pool", None)
+DATABASE_ROUTERS = ["lychd.roles.OwnerNeverServes"]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+
+# Cache and broker
+
+REDIS_URL = _environment.text("REDIS_URL")
+if REDIS_URL and not REDIS_URL.startswith(("redis://", "rediss://", "unix://")):
+    raise refuse("REDIS_URL")
+
+CACHES: dict[str, dict[str, Any]] = {
+    "default": (
+        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL, "KEY_PREFIX": "lychd"}
+        if REDIS_URL
+        else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+    )
+}
+
+# The worker's library calls a Unix socket redis+socket://, everybody else unix://.
+CELERY_BROKER_URL = (REDIS_URL or embedded.broker_url(LYCHD_STATE_DIR)).replace("unix://", "redis+socket://", 1)
+CELERY_TASK_DEFAULT_QUEUE = "embedding"
+CELERY_TASK_CREATE_MISSING_QUEUES = False
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = False
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SOFT_TIME_LIMIT = 60
+CELERY_TASK_TIME_LIMIT = 75
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 5}
+
+
+# The archive
+
+_profile = _environment.choice("LYCHD_ARCHIVE_PROFILE", "off", frozenset({"off", "local-public-notes@1"}))
+_coordination = _environment.choice("LYCHD_COORDINATION", "process", frozenset({"redis", "process"}))
+if _coordination == "redis" and not REDIS_URL:
+    raise ImproperlyConfigured("LYCHD_COORDINATION is redis, so REDIS_URL must be set.")
+
+# None is off: nothing is admitted, recalled or resolved.
+LYCHD_ARCHIVE: dict[str, Any] | None = (
+    None
+    if _profile == "off"
+    else {
+        "profile": _profile,
+        "authorizer": _environment.text("LYCHD_AUTHORIZER", "archive.authority.GrantAuthorizer"),
+        "bindings": _environment.text("LYCHD_BINDINGS", "archive.bindings.TableBindings"),
+        "derivation": None,
+        "semantic": False,
+        "coordination": _coordination,
+        "admission_default": _environment.text("LYCHD_ADMISSION_DEFAULT") or None,
+    }
+)
+LYCHD_TEST_EMBEDDER = _environment.switch("LYCHD_TEST_EMBEDDER", False)
+
+
+# Interface
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "LychD Archive",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+}
+
+LANGUAGE_CODE = "en"
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = _environment.text("LYCHD_TIME_ZONE", "UTC")
+if TIME_ZONE not in zoneinfo.available_timezones():
+    raise refuse("LYCHD_TIME_ZONE")
+
+STATIC_URL = "/static/"
+STATIC_ROOT = Path(_environment.text("LYCHD_STATIC_ROOT", str(LYCHD_STATE_DIR / "static")))
+# Without a build step in development: files are found where they lie.
+WHITENOISE_USE_FINDERS = DEBUG
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if _production
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+
+# A page never waits for a large upload: the strictest body limit of the service is 8 MiB.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+
+configure_structlog()
+LOGGING = logging_config(
+    _environment.choice("LYCHD_LOG_LEVEL", "INFO", frozenset({"DEBUG", "INFO", "WARNING", "ERROR"}))
+)

@@ -1,0 +1,20 @@
+"""Settings of the test suite: an instance of its own, logged in as the owner so that test databases can be made."""
+
+import os
+
+# Before the base settings read them. Several suites may run on one machine, each with a folder of its own.
+if _folder := os.environ.get("LYCHD_TEST_STATE_DIR"):
+    os.environ["LYCHD_STATE_DIR"] = _folder
+os.environ["LYCHD_INSTANCE"] = "test"
+os.environ.setdefault("LYCHD_ARCHIVE_PROFILE", "local-public-notes@1")
+
+from lychd.settings import *
+from lychd.settings import DATABASES
+
+# After set-up the tests take on the serving role; see tests/conftest.py.
+DATABASES["default"] = {**DATABASES["owner"], "TEST": {}}
+
+DEBUG = False
+ALLOWED_HOSTS = ["testserver", "localhost"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+CELERY_TASK_ALWAYS_EAGER = False

@@ -1,0 +1,98 @@
+"""The ground of the suite: a real PostgreSQL, tests that run as the serving role, and a flush that is quick."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connections
+from django.test import TransactionTestCase
+from psycopg import sql
+
+from lychd import embedded
+from tests import flushing
+
+_STARTED = pytest.StashKey[ExitStack]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the servers once, in the process that hands out the tests."""
+    TransactionTestCase._fixture_teardown = flushing.flush_after_test  # type: ignore[method-assign]
+    idle = config.option.collectonly or config.option.help or config.option.version
+    if settings.LYCHD_EMBEDDED and not hasattr(config, "workerinput") and not idle:
+        config.stash[_STARTED] = ExitStack()
+        config.stash[_STARTED].enter_context(embedded.sharing(settings.LYCHD_STATE_DIR, durable=False))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop what was started, unless another suite still uses it."""
+    if started := config.stash.get(_STARTED, None):
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Migrate as the owner, then take on the serving role for every test."""
+    connection = connections["default"]
+    with django_db_blocker.unblock():
+        with flushing.as_owner() as owner:
+            flushing.remember_migration_rows(owner)
+        _take_role(settings.LYCHD_SERVING_ROLE)
+    yield
+    # pytest-django drops the databases next, and only their owner can.
+    with django_db_blocker.unblock():
+        connection.settings_dict["OPTIONS"].pop("assume_role", None)
+        connection.close()
+        flushing.forget()
+
+
+def _take_role(role: str) -> None:
+    connection = connections["default"]
+    # The dictionary is shared by every thread's connection; the next one that opens says SET ROLE.
+    connection.settings_dict["OPTIONS"]["assume_role"] = role
+    connection.close()
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache() -> None:
+    """No test inherits another's throttle counts."""
+    cache.clear()
+
+
+def _connect(role: str | None) -> "psycopg.Connection[Any]":
+    connection = psycopg.connect(**flushing.parameters(), autocommit=True)
+    if role is not None:
+        connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
+    return connection
+
+
+@pytest.fixture
+def owner(transactional_db: None) -> "Iterator[psycopg.Connection[Any]]":
+    """A connection of its own as the owner of the tables, each statement committed at once."""
+    with _connect(None) as connection:
+        yield connection
+
+
+@pytest.fixture
+def serving(transactional_db: None) -> "Iterator[psycopg.Connection[Any]]":
+    """A connection of its own as the serving role, each statement committed at once."""
+    if not settings.LYCHD_EMBEDDED:
+        with _connect(settings.LYCHD_SERVING_ROLE) as connection:
+            yield connection
+        return
+    # A true login: what RESET ROLE leads back to is then no more than the role itself.
+    with psycopg.connect(**{**flushing.parameters(), "user": embedded.SERVING_ROLE}, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def superuser(transactional_db: None) -> "Iterator[psycopg.Connection[Any]]":
+    """A connection as the embedded server's superuser, for what no role of the service can do."""
+    if not settings.LYCHD_EMBEDDED:
+        pytest.skip("the database of DATABASE_URL has no superuser that the suite may be")
+    with psycopg.connect(**{**flushing.parameters(), "user": embedded.SUPERUSER}, autocommit=True) as connection:
+        yield connection
