@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 if TYPE_CHECKING:
     import redis
-    from psycopg.sql import Composable
+    from psycopg.sql import Composed
 
 DATABASE: Final = "lychd"
 SUPERUSER: Final = "postgres"
@@ -243,9 +243,7 @@ def drop_database(state: Path, name: str) -> None:
     """Drop a database, whoever is still connected to it."""
     from psycopg import sql
 
-    _as_superuser(
-        state, "postgres", [sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))]
-    )
+    _as_superuser(state, "postgres", [sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))])
 
 
 @dataclass(frozen=True)
@@ -333,7 +331,7 @@ def _make_shared_root() -> None:
         _SHARED_ROOT.chmod(0o755)
     except OSError as error:
         raise EmbeddedError(
-            f"PostgreSQL does not run as root, and its user can reach neither this folder nor {_SHARED_ROOT}; {_WAY_OUT}."
+            f"PostgreSQL does not run as root, and its user reaches neither this folder nor {_SHARED_ROOT}; {_WAY_OUT}."
         ) from error
 
 
@@ -500,7 +498,7 @@ def _ask(state: Path, question: str, value: str) -> bool:
         return connection.execute(question.encode(), [value]).fetchone() is not None
 
 
-def _as_superuser(state: Path, database: str, statements: Sequence["Composable"]) -> None:
+def _as_superuser(state: Path, database: str, statements: Sequence["Composed"]) -> None:
     import psycopg
 
     url = Server(state, socket_dir(state)).url(database, SUPERUSER)
@@ -601,3 +599,15 @@ def _broker_client(socket: Path) -> "redis.Redis":
 
     # No second try: whoever asks here wants to know about this moment, and a server that shuts down hangs up.
     return redis.Redis(unix_socket_path=str(socket), socket_timeout=3, retry=Retry(NoBackoff(), 0))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Delete the instances in the named folders: what `make clean` needs while there still is a Python to run."""
+    if len(arguments) < 2 or arguments[0] != "remove":
+        raise SystemExit("usage: python -m lychd.embedded remove FOLDER ...")
+    for folder in arguments[1:]:
+        remove(Path(folder).absolute())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -78,7 +78,7 @@ class Environment:
             raise refuse(name)
         return value
 
-    def switch(self, name: str, default: bool) -> bool:
+    def switch(self, name: str, *, default: bool) -> bool:
         """True or false, in those words."""
         return self.choice(name, str(default).lower(), frozenset({"true", "false"})) == "true"
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from django.apps import AppConfig, apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core import checks
+from django.core.checks import CheckMessage, Error, Tags
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -150,9 +151,7 @@ def _grants(connection: BaseDatabaseWrapper, role: str) -> Iterable[sql.Composed
         " WHERE n.nspname = %s AND pg_catalog.pg_get_userbyid(p.proowner) = current_user AND p.prokind IN ('f', 'p')",
         SCHEMA,
     ):
-        yield sql.Composed(
-            [sql.SQL("GRANT EXECUTE ON ROUTINE "), sql.SQL(signature), sql.SQL(" TO {}").format(to)]
-        )
+        yield sql.Composed([sql.SQL("GRANT EXECUTE ON ROUTINE "), sql.SQL(signature), sql.SQL(" TO {}").format(to)])
 
 
 def _tables(connection: BaseDatabaseWrapper) -> list[str]:
@@ -170,7 +169,7 @@ def _tables(connection: BaseDatabaseWrapper) -> list[str]:
     ]
 
 
-def _rows(connection: BaseDatabaseWrapper, question: str, *values: object) -> Sequence[Any]:
+def _rows(connection: BaseDatabaseWrapper, question: str, *values: str | list[str]) -> Sequence[Any]:
     with connection.cursor() as cursor:
         cursor.execute(question, list(values) or None)
         return list(cursor.fetchall())
@@ -181,7 +180,7 @@ def _rows(connection: BaseDatabaseWrapper, question: str, *values: object) -> Se
 
 def register_checks() -> None:
     """Register the check under the tag that runs only where databases are named."""
-    register(check_database, Tags.database)
+    checks.register(check_database, Tags.database)
 
 
 def check_database(
@@ -227,7 +226,9 @@ def _role_messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
         connection,
         "SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)",
     ):
-        yield Error("The service is logged in as a superuser, whom no trigger or grant binds.", hint=hint, id="lychd.E101")
+        yield Error(
+            "The service is logged in as a superuser, whom no trigger or grant binds.", hint=hint, id="lychd.E101"
+        )
     elif _rows(
         connection,
         "SELECT 1 FROM pg_catalog.pg_class WHERE oid = to_regclass('public.django_migrations')"
@@ -272,7 +273,7 @@ def _log_messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
     )
     loud = [f"{name} = {value}" for name, value in wanted.items() if found.get(name) != value]
     if loud:
-        yield Warning(
+        yield checks.Warning(
             "The server's log could quote parameters or rows.",
             hint=f"Set in PostgreSQL: {', '.join(loud)}.",
             id="lychd.W101",

@@ -79,13 +79,13 @@ X_FRAME_OPTIONS = "DENY"
 if _production:
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
-    SECURE_SSL_REDIRECT = _environment.switch("LYCHD_SSL_REDIRECT", True)
+    SECURE_SSL_REDIRECT = _environment.switch("LYCHD_SSL_REDIRECT", default=True)
     # Probes come from inside, over plain HTTP.
     SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
     SECURE_HSTS_SECONDS = _environment.number("LYCHD_HSTS_SECONDS", 31_536_000, least=0)
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True
     SECURE_HSTS_PRELOAD = True
-    if _environment.switch("LYCHD_PROXY_TLS_HEADER", False):
+    if _environment.switch("LYCHD_PROXY_TLS_HEADER", default=False):
         SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 CONTENT_SECURITY_POLICY = {
@@ -204,19 +204,20 @@ def _database(variable: str, role: str) -> dict[str, Any]:
     else:
         found = _environment.database(variable)
     options: dict[str, Any] = {**found.get("OPTIONS", {}), "server_side_binding": True}
-    if _production and variable == "DATABASE_URL" and _environment.switch("LYCHD_DATABASE_POOL", False):
+    if _production and variable == "DATABASE_URL" and _environment.switch("LYCHD_DATABASE_POOL", default=False):
         options["pool"] = True
     return {**found, "OPTIONS": options, "ATOMIC_REQUESTS": False, "CONN_HEALTH_CHECKS": True}
 
 
-if not LYCHD_EMBEDDED and "DATABASE_OWNER_URL" not in _environment:
-    _owner = "DATABASE_URL"
-else:
-    _owner = "DATABASE_OWNER_URL"
+# One login for both is accepted and then refused by the checks: it migrates, but it does not serve.
+_one_login = not LYCHD_EMBEDDED and "DATABASE_OWNER_URL" not in _environment
 
 DATABASES = {
     "default": _database("DATABASE_URL", embedded.SERVING_ROLE),
-    "owner": {**_database(_owner, embedded.OWNER_ROLE), "TEST": {"MIRROR": "default"}},
+    "owner": {
+        **_database("DATABASE_URL" if _one_login else "DATABASE_OWNER_URL", embedded.OWNER_ROLE),
+        "TEST": {"MIRROR": "default"},
+    },
 }
 DATABASES["owner"]["OPTIONS"].pop("pool", None)
 DATABASE_ROUTERS = ["lychd.roles.OwnerNeverServes"]
@@ -274,7 +275,7 @@ LYCHD_ARCHIVE: dict[str, Any] | None = (
         "admission_default": _environment.text("LYCHD_ADMISSION_DEFAULT") or None,
     }
 )
-LYCHD_TEST_EMBEDDER = _environment.switch("LYCHD_TEST_EMBEDDER", False)
+LYCHD_TEST_EMBEDDER = _environment.switch("LYCHD_TEST_EMBEDDER", default=False)
 
 
 # Interface
@@ -299,8 +300,10 @@ LANGUAGE_CODE = "en"
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = _environment.text("LYCHD_TIME_ZONE", "UTC")
-if TIME_ZONE not in zoneinfo.available_timezones():
-    raise refuse("LYCHD_TIME_ZONE")
+try:
+    zoneinfo.ZoneInfo(TIME_ZONE)
+except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+    raise refuse("LYCHD_TIME_ZONE") from None
 
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(_environment.text("LYCHD_STATIC_ROOT", str(LYCHD_STATE_DIR / "static")))

