@@ -12,8 +12,9 @@ from django.db import connections
 from django.test import TransactionTestCase
 from psycopg import sql
 
+from archive.authority import Caller
 from lychd import embedded
-from tests import flushing
+from tests import cast, flushing
 
 _STARTED = pytest.StashKey[ExitStack]()
 
@@ -95,3 +96,50 @@ def superuser(transactional_db: None) -> "Iterator[psycopg.Connection[Any]]":
         pytest.skip("the database of DATABASE_URL has no superuser that the suite may be")
     with psycopg.connect(**{**flushing.parameters(), "user": embedded.SUPERUSER}, autocommit=True) as connection:
         yield connection
+
+
+@pytest.fixture
+def garden(transactional_db: None) -> cast.Garden:
+    """A configured namespace with the whole cast; nothing is retained yet."""
+    return cast.plant()
+
+
+@pytest.fixture
+def alice(garden: cast.Garden) -> Caller:
+    """Curates, and may write and recall besides."""
+    return garden.caller("alice")
+
+
+@pytest.fixture
+def bob(garden: cast.Garden) -> Caller:
+    """Recalls."""
+    return garden.caller("bob")
+
+
+@pytest.fixture
+def wanda(garden: cast.Garden) -> Caller:
+    """Writes."""
+    return garden.caller("wanda")
+
+
+@pytest.fixture
+def ivy(garden: cast.Garden) -> Caller:
+    """Inspects."""
+    return garden.caller("ivy")
+
+
+@pytest.fixture
+def otto(garden: cast.Garden) -> Caller:
+    """Operates."""
+    return garden.caller("otto")
+
+
+@pytest.fixture
+def scripted(settings: Any) -> Iterator[type[cast.ScriptedAuthorizer]]:
+    """Put the scripted authorizer in place; set `.script`, read `.asked`."""
+    settings.LYCHD_ARCHIVE = {**settings.LYCHD_ARCHIVE, "authorizer": "tests.cast.ScriptedAuthorizer"}
+    cast.ScriptedAuthorizer.script = [True]
+    cast.ScriptedAuthorizer.asked = []
+    cast.ScriptedAuthorizer.calls = 0
+    yield cast.ScriptedAuthorizer
+    cast.ScriptedAuthorizer.script = [True]

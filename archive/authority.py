@@ -1,0 +1,253 @@
+"""Who may do what: one question, asked afresh at every check point (specification 5.5, R-L-030..039).
+
+A0 stands before the first archive read, A1 under the hold after every wait, A2 after the commit and right before the
+answer leaves. No decision is kept between them. An authorizer that fails or dawdles is `authority_unavailable`, never
+an allowance and never a miss. The answer to a refused caller is the same at every point; only the log names the point.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, Protocol, Self
+
+from django.db.models import Q
+from django.utils.module_loading import import_string
+
+from archive import bindings, limits
+from archive.bindings import Binding
+from archive.gates import gate
+from archive.models import Grant, Principal
+from archive.refusals import AuthorityRefused, AuthorityUnavailable, NamespaceNotServed
+from archive.transactions import reading
+
+log = logging.getLogger(__name__)
+
+
+class Purpose(StrEnum):
+    """What an act is for; a grant is given for one purpose."""
+
+    MEMORY = "memory"
+    CURATION = "curation"
+    ANSWER = "answer"
+    MANAGEMENT = "management"
+
+
+class Action(StrEnum):
+    """Everything that can be asked for; one grant allows one action."""
+
+    INTAKE = "intake"
+    FLAG = "flag"
+    LIST_OWN_INTAKES = "list_own_intakes"
+    PROMOTE = "promote"
+    ARCHIVE = "archive"
+    REVOKE = "revoke"
+    REVIEW = "review"
+    RECALL = "recall"
+    RESOLVE = "resolve"
+    DISCOVER_CONFIGURATION = "discover_configuration"
+    INSPECT_INTERFACE = "inspect_interface"
+    INSPECT_METADATA = "inspect_metadata"
+    INSPECT_RECEIPT = "inspect_receipt"
+    MIGRATE_BINDING = "migrate_binding"
+    CONFIGURE_NAMESPACE = "configure_namespace"
+    GRANT = "grant"
+
+
+PURPOSE_OF: Final[dict[Action, Purpose]] = {
+    Action.INTAKE: Purpose.MEMORY,
+    Action.FLAG: Purpose.MEMORY,
+    Action.LIST_OWN_INTAKES: Purpose.MEMORY,
+    Action.PROMOTE: Purpose.CURATION,
+    Action.ARCHIVE: Purpose.CURATION,
+    Action.REVOKE: Purpose.CURATION,
+    Action.REVIEW: Purpose.CURATION,
+    Action.RECALL: Purpose.ANSWER,
+    Action.RESOLVE: Purpose.ANSWER,
+    Action.DISCOVER_CONFIGURATION: Purpose.MANAGEMENT,
+    Action.INSPECT_INTERFACE: Purpose.MANAGEMENT,
+    Action.INSPECT_METADATA: Purpose.MANAGEMENT,
+    Action.INSPECT_RECEIPT: Purpose.MANAGEMENT,
+    Action.MIGRATE_BINDING: Purpose.MANAGEMENT,
+    Action.CONFIGURE_NAMESPACE: Purpose.MANAGEMENT,
+    Action.GRANT: Purpose.MANAGEMENT,
+}
+
+
+class Point(StrEnum):
+    """The check points of an operation."""
+
+    A0 = "A0"
+    A1 = "A1"
+    A2 = "A2"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorityQuestion:
+    """May this subject do this to this object here, for this purpose, under this policy?"""
+
+    subject: str
+    namespace: str
+    owner: str
+    purpose: Purpose
+    policy_revision: str
+    action: Action
+    object_digest: str
+
+
+class Authorizer(Protocol):
+    """Answers authority questions; anything but True refuses, an exception is `authority_unavailable`."""
+
+    def decide_many(self, questions: Sequence[AuthorityQuestion]) -> Sequence[bool]:
+        """Return one answer a question, in order, from today's state."""
+
+
+class GrantAuthorizer:
+    """Allows what a current row of `lychd_grant` of an active principal allows; superusers get nothing extra."""
+
+    def decide_many(self, questions: Sequence[AuthorityQuestion]) -> Sequence[bool]:
+        wanted = {_grant_key(question) for question in questions}
+        chosen = Q()
+        for subject, namespace, owner, purpose, policy_revision, action in wanted:
+            chosen |= Q(
+                subject=subject,
+                namespace_key=namespace,
+                owner=owner,
+                purpose=purpose,
+                policy_revision=policy_revision,
+                action=action,
+            )
+        held = set(
+            Grant.current()
+            .filter(chosen)
+            .values_list("subject", "namespace_key", "owner", "purpose", "policy_revision", "action")
+        )
+        return [_grant_key(question) in held for question in questions]
+
+
+def _grant_key(question: AuthorityQuestion) -> tuple[str, str, str, str, str, str]:
+    return (
+        question.subject,
+        question.namespace,
+        question.owner,
+        question.purpose.value,
+        question.policy_revision,
+        question.action.value,
+    )
+
+
+def authorizer() -> Authorizer:
+    """Return the configured authorizer; one that cannot be loaded is `authority_unavailable` (R-L-013)."""
+    path = bindings.require_profile()["authorizer"]
+    try:
+        made: Authorizer = import_string(path)()
+    except Exception:
+        log.exception("authorizer cannot be loaded", extra={"authorizer": path})
+        raise AuthorityUnavailable from None
+    return made
+
+
+def decide(questions: Sequence[AuthorityQuestion], point: Point) -> list[bool]:
+    """Ask all questions at one check point; log each refusal with its point, never with any text."""
+    if not questions:
+        return []
+    asked = authorizer()
+    started = time.monotonic()
+    try:
+        answers = list(asked.decide_many(questions))
+    except Exception as error:
+        log.error("authority failed", extra={"point": point.value, "error": type(error).__name__})
+        raise AuthorityUnavailable from None
+    late = point is Point.A1 and time.monotonic() - started > limits.AUTHORITY_ANSWER_SECONDS
+    if late or len(answers) != len(questions):
+        log.error("authority failed", extra={"point": point.value, "error": "late" if late else "miscounted"})
+        raise AuthorityUnavailable
+    for question, answer in zip(questions, answers, strict=True):
+        log.log(
+            logging.DEBUG if answer is True else logging.INFO,
+            "authority",
+            extra={
+                "point": point.value,
+                "allowed": answer is True,
+                "subject": question.subject,
+                "namespace": question.namespace,
+                "action": question.action.value,
+                "object_digest": question.object_digest,
+            },
+        )
+    return [answer is True for answer in answers]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An authority question in the hands of an operation."""
+
+    asked: AuthorityQuestion
+
+    def about(self, object_digest: str) -> Self:
+        """The same question about the object itself, once it has been read under the hold."""
+        return replace(self, asked=replace(self.asked, object_digest=object_digest))
+
+    def require(self, point: Point) -> None:
+        """Go on only if the answer is yes right now; raises `AuthorityRefused` or `AuthorityUnavailable`."""
+        if point is not Point.A0:
+            gate(f"{self.asked.action}.{point}")
+        if not decide([self.asked], point)[0]:
+            raise AuthorityRefused
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody who acts in one served namespace, under the binding configured when the act began."""
+
+    subject: str
+    binding: Binding
+
+    @classmethod
+    def in_namespace(cls, subject: str | None, namespace: str) -> Self:
+        """Meet the caller at the door of a namespace; every refusal looks alike (R-L-038, S-089)."""
+        bindings.require_profile()
+        if subject is None:
+            raise AuthorityRefused
+        with reading():
+            binding = bindings.source().find(namespace)
+            if binding is None:
+                raise NamespaceNotServed if _holds_some_grant(subject, namespace) else AuthorityRefused
+        return cls(subject=subject, binding=binding)
+
+    @property
+    def namespace(self) -> str:
+        return self.binding.namespace
+
+    def asks(self, action: Action, *, about: str) -> Question:
+        """Build the question whether this caller may do `action` about the object with this digest."""
+        return Question(
+            AuthorityQuestion(
+                subject=self.subject,
+                namespace=self.binding.namespace,
+                owner=self.binding.owner,
+                purpose=PURPOSE_OF[action],
+                policy_revision=self.binding.policy_revision,
+                action=action,
+                object_digest=about,
+            )
+        )
+
+
+def subject_of_user(user_pk: int | None) -> str | None:
+    """Return the subject of a signed-in user, or None when no active principal stands for them (R-L-014)."""
+    if user_pk is None:
+        return None
+    with reading():
+        return Principal.objects.filter(user_id=user_pk, active=True).values_list("subject", flat=True).first()
+
+
+def active_subject(subject: str) -> str | None:
+    """Return `subject` if an active principal has it, else None."""
+    with reading():
+        return Principal.objects.filter(subject=subject, active=True).values_list("subject", flat=True).first()
+
+
+def _holds_some_grant(subject: str, namespace: str) -> bool:
+    return Grant.current().filter(subject=subject, namespace_key=namespace).exists()

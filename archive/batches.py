@@ -1,0 +1,58 @@
+"""What a batch shares, whatever it does: slices of bounded work and one answer an item (0.10)."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+
+from archive import limits
+from archive.refusals import BatchRolledBack, Refusal
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[R]):
+    """What one item of a batch met: a result, or a refusal."""
+
+    result: R | None = None
+    refusal: Refusal | None = None
+
+    def given(self) -> R:
+        """Return the result, or raise the refusal that stands in its place."""
+        if self.refusal is not None:
+            raise self.refusal
+        return cast("R", self.result)
+
+
+def slices(items: Sequence[T], words: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """Cut a batch into runs of at most 50 items and 16,384 words; a single item is never too many."""
+    start, counted = 0, 0
+    for position, item in enumerate(items):
+        weight = words(item)
+        full = position - start >= limits.SLICE_ITEMS or counted + weight > limits.SLICE_WORDS
+        if full and position > start:
+            yield items[start:position]
+            start, counted = position, 0
+        counted += weight
+    if start < len(items):
+        yield items[start:]
+
+
+def told(answers: Mapping[int, Answer[R]], count: int) -> list[dict[str, object]]:
+    """Say what each item of an all-or-nothing batch met; those that were fine went back with the others."""
+    refusals = [answers[place].refusal if place in answers else None for place in range(count)]
+    return [
+        {"status": BatchRolledBack.status, "code": BatchRolledBack.code}
+        if refusal is None
+        else {"status": refusal.status, "code": refusal.code}
+        for refusal in refusals
+    ]
+
+
+class RolledBack(Exception):
+    """Carries the answers of an atomic slice out of its transaction, which this exception rolls back."""
+
+    def __init__(self, refusals: dict[int, Refusal]) -> None:
+        super().__init__("rolled back")
+        self.refusals = refusals

@@ -1,0 +1,91 @@
+"""Configured bindings: which namespaces this deployment serves, under whose ownership and which policy (0.2, R-L-011).
+
+A binding is configuration. The namespace row is retained material and only the first admitted intake makes it; nothing
+here writes it. `BindingSource` is the port; two adapters stand beside it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from archive import canonical, limits
+from archive.models import ConfiguredBinding
+from archive.refusals import ProfileOff
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """One configured namespace. Text configuration and second person are not in the digest: vectors pin the digest."""
+
+    namespace: str
+    owner: str
+    policy_revision: str
+    text_configuration: str = limits.DEFAULT_TEXT_CONFIGURATION
+    second_person: bool = False
+    profile: str = limits.PROFILE
+
+    def fields(self) -> dict[str, str]:
+        """The four values that the binding digest covers."""
+        return {
+            "profile": self.profile,
+            "namespace": self.namespace,
+            "owner": self.owner,
+            "policy_revision": self.policy_revision,
+        }
+
+    @property
+    def digest(self) -> str:
+        return canonical.digest_of(canonical.BINDING, self.fields())
+
+
+class BindingSource(Protocol):
+    """Where configured bindings come from; a look-up is one indexed read at most."""
+
+    def find(self, namespace: str) -> Binding | None:
+        """Return the binding served under this key, or None when it is not configured or disabled."""
+
+
+class SettingsBindings:
+    """A fixed few, from `LYCHD_ARCHIVE` itself: its own keys are the first binding, `namespaces` lists more."""
+
+    def find(self, namespace: str) -> Binding | None:
+        configured = require_profile()
+        for one in (configured, *configured.get("namespaces", ())):
+            if one.get("namespace") == namespace:
+                return Binding(
+                    namespace=namespace,
+                    owner=one["owner"],
+                    policy_revision=one["policy_revision"],
+                    text_configuration=one.get("text_configuration", limits.DEFAULT_TEXT_CONFIGURATION),
+                    second_person=bool(one.get("second_person", False)),
+                )
+        return None
+
+
+class TableBindings:
+    """The host table `lychd_binding`, written by `lychd namespace` alone."""
+
+    def find(self, namespace: str) -> Binding | None:
+        row = (
+            ConfiguredBinding.objects.filter(namespace_key=namespace, disabled_at__isnull=True)
+            .values("owner", "policy_revision", "text_configuration", "second_person")
+            .first()
+        )
+        return None if row is None else Binding(namespace=namespace, **row)
+
+
+def require_profile() -> dict[str, Any]:
+    """Return the archive's settings, or refuse while the profile is off (R-L-010)."""
+    configured: dict[str, Any] | None = settings.LYCHD_ARCHIVE
+    if configured is None:
+        raise ProfileOff
+    return configured
+
+
+def source() -> BindingSource:
+    """Return the configured binding source."""
+    path = require_profile().get("bindings", "archive.bindings.TableBindings")
+    made: BindingSource = import_string(path)()
+    return made

@@ -1,0 +1,156 @@
+"""The host's own tables: who acts, what they were granted, which namespaces are served.
+
+They hold authority, not archive material, so an authorizer may read them where an operation does no storage access.
+"""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+
+from archive import triggers
+from archive.models.columns import CLOCK
+
+
+class Principal(models.Model):
+    """Somebody who acts, under a stable subject that is never given to another."""
+
+    id = models.BigAutoField(primary_key=True)
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    subject = models.TextField()
+    active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(db_default=CLOCK)
+
+    class Meta:
+        db_table = "lychd_principal"
+        constraints: ClassVar = [models.UniqueConstraint(fields=["subject"], name="principal_subject")]
+        triggers: ClassVar = [triggers.PrincipalFence(name="principal"), triggers.NoDelete(name="nodelete")]
+
+    def __str__(self) -> str:
+        return self.subject
+
+
+class Grant(models.Model):
+    """One action allowed to one subject in one namespace, for one purpose, under one owner and policy revision."""
+
+    id = models.BigAutoField(primary_key=True)
+    subject = models.TextField()
+    namespace_key = models.TextField()
+    owner = models.TextField()
+    purpose = models.TextField()
+    policy_revision = models.TextField()
+    action = models.TextField()
+    valid_from = models.DateTimeField(db_default=CLOCK)
+    valid_until = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+    granted_by = models.TextField()
+    created_at = models.DateTimeField(db_default=CLOCK)
+
+    class Meta:
+        db_table = "lychd_grant"
+        indexes: ClassVar = [
+            models.Index(
+                fields=["subject", "namespace_key", "action"],
+                condition=Q(revoked_at__isnull=True),
+                name="grant_current",
+            )
+        ]
+        triggers: ClassVar = [triggers.GrantFence(name="grant"), triggers.NoDelete(name="nodelete")]
+
+    def __str__(self) -> str:
+        return f"{self.subject} may {self.action} in {self.namespace_key}"
+
+    @classmethod
+    def current(cls) -> "models.QuerySet[Grant]":
+        """Grants that hold at this moment by the database's clock, of principals that are active."""
+        return cls._default_manager.filter(
+            Q(valid_until__isnull=True) | Q(valid_until__gt=CLOCK),
+            Exists(Principal.objects.filter(subject=OuterRef("subject"), active=True)),
+            revoked_at__isnull=True,
+            valid_from__lte=CLOCK,
+        )
+
+
+class Role(models.Model):
+    """A name for a set of actions that are granted together; data, not code."""
+
+    name = models.TextField(primary_key=True)
+    actions = ArrayField(models.TextField())
+
+    class Meta:
+        db_table = "lychd_role"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ConfiguredBinding(models.Model):
+    """A namespace that this deployment serves, as configured today."""
+
+    id = models.BigAutoField(primary_key=True)
+    namespace_key = models.TextField()
+    owner = models.TextField()
+    policy_revision = models.TextField()
+    text_configuration = models.TextField(default="simple")
+    generation = models.TextField(null=True)
+    second_person = models.BooleanField(default=False)
+    configured_by = models.TextField()
+    configured_at = models.DateTimeField(db_default=CLOCK)
+    disabled_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "lychd_binding"
+        constraints: ClassVar = [models.UniqueConstraint(fields=["namespace_key"], name="binding_namespace")]
+        triggers: ClassVar = [triggers.NoDelete(name="nodelete"), triggers.BindingHistory(name="history")]
+
+    def __str__(self) -> str:
+        return self.namespace_key
+
+
+class ConfiguredBindingHistory(models.Model):
+    """Every form a configured binding has had; the database writes it."""
+
+    id = models.BigAutoField(primary_key=True)
+    namespace_key = models.TextField()
+    owner = models.TextField()
+    policy_revision = models.TextField()
+    text_configuration = models.TextField()
+    generation = models.TextField(null=True)
+    second_person = models.BooleanField()
+    configured_by = models.TextField()
+    configured_at = models.DateTimeField()
+    disabled_at = models.DateTimeField(null=True)
+    recorded_at = models.DateTimeField(db_default=CLOCK)
+
+    class Meta:
+        db_table = "lychd_binding_history"
+        indexes: ClassVar = [models.Index(fields=["namespace_key", "id"], name="binding_history_namespace")]
+        triggers: ClassVar = [triggers.NoUpdate(name="append"), triggers.NoDelete(name="nodelete")]
+
+    def __str__(self) -> str:
+        return f"{self.namespace_key} at {self.recorded_at}"
+
+
+class Token(models.Model):
+    """A bearer token. Only its digest is kept; the secret is shown once (sha256 of 32 random bytes)."""
+
+    id = models.BigAutoField(primary_key=True)
+    principal = models.ForeignKey(Principal, on_delete=models.PROTECT, related_name="tokens")
+    name = models.TextField(default="")
+    digest = models.TextField()
+    prefix = models.TextField()
+    created_by = models.TextField()
+    created_at = models.DateTimeField(db_default=CLOCK)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+    last_used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "lychd_token"
+        constraints: ClassVar = [models.UniqueConstraint(fields=["digest"], name="token_digest")]
+        triggers: ClassVar = [triggers.TokenFence(name="token"), triggers.NoDelete(name="nodelete")]
+
+    def __str__(self) -> str:
+        return self.prefix

@@ -1,0 +1,35 @@
+"""Receipts: what was shown to whom, without a word of it."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from archive import triggers
+from archive.models.columns import InNamespace
+
+
+class Recall(InNamespace):
+    """One published recall. The receipt holds digests, versions, budgets and scores, never text (R-L-101, 102)."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    request_id = models.TextField()
+    schema = models.SmallIntegerField()
+    request_digest = models.TextField()
+    receipt = models.JSONField()
+    receipt_digest = models.TextField()
+    subject = models.TextField()
+    purpose = models.TextField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "archive_recall"
+        constraints: ClassVar = [
+            # Two recalls with one identity meet here; the loser reads the winner's receipt (0.3).
+            models.UniqueConstraint(fields=["namespace", "request_id"], name="recall_request_once"),
+            models.CheckConstraint(name="recall_schema", condition=models.Q(schema__in=[1, 2])),
+        ]
+        indexes: ClassVar = [models.Index(fields=["namespace", "created_at", "id"], name="recall_keyset")]
+        triggers: ClassVar = triggers.of_append_only_memory()
+
+    def __str__(self) -> str:
+        return self.request_id

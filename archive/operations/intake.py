@@ -1,0 +1,293 @@
+"""Intake: take a source revision in, exactly once (R-L-050..064, specification 5.10).
+
+One request identity stays bound to one material, one source revision to one note, tombstones included. A new note is a
+candidate at version 1: nothing of it can be recalled before a curator promotes it. No answer carries text.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID, uuid4
+
+from django.db import IntegrityError
+
+from archive import authority, batches, canonical, limits
+from archive.authority import Action, Caller, Point, Question
+from archive.batches import Answer
+from archive.gates import gate
+from archive.lifecycle import Cause, State
+from archive.models import IntakeRequest, LifecycleEvent, Namespace, Note, Source
+from archive.records import METADATA, NoteRecord
+from archive.refusals import (
+    AuthorityRefused,
+    BatchRolledBack,
+    Fault,
+    InvalidRequest,
+    RequestConflict,
+    SourceRevisionConflict,
+    SourceRevisionRevoked,
+    Unavailable,
+)
+from archive.requests import Intake
+from archive.transactions import locked, moment, savepoint
+
+
+class Outcome(StrEnum):
+    """How an intake ended; all three are successes."""
+
+    CREATED = "created"
+    EXISTING = "existing"
+    REPLAYED = "replayed"
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The note an intake led to, in its current state, and how."""
+
+    outcome: Outcome
+    note: NoteRecord
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposed:
+    """An intake with the digests that decide about it."""
+
+    position: int
+    wanted: Intake
+    text_digest: str
+    material_digest: str
+    request_digest: str
+    question: Question
+
+    @classmethod
+    def by(cls, caller: Caller, wanted: Intake, position: int = 0) -> "_Proposed":
+        material = wanted.material(caller.namespace)
+        material_digest = canonical.digest_of(canonical.INTAKE_MATERIAL, material)
+        request_digest = canonical.digest_of(
+            canonical.INTAKE_REQUEST,
+            {"request_id": wanted.request_id, "subject": caller.subject, "material": material},
+        )
+        question = caller.asks(Action.INTAKE, about=material_digest)
+        return cls(position, wanted, material["text_digest"], material_digest, request_digest, question)
+
+
+def intake(caller: Caller, wanted: Intake) -> Admitted:
+    """Take one source revision in, or say what it already led to; raises the refusals of R-L-051, 052 and 054."""
+    proposed = _Proposed.by(caller, wanted)
+    proposed.question.require(Point.A0)
+    with locked(caller.binding, creating=True) as namespace:
+        proposed.question.require(Point.A1)
+        try:
+            with savepoint():
+                answer = _admit(namespace, caller, [proposed])[0]
+        except IntegrityError:
+            # The hold should make this impossible. If a unique constraint knows better, judge again by what it saw.
+            answer = _admit(namespace, caller, [proposed])[0]
+        answer.given()
+    proposed.question.require(Point.A2)
+    return answer.given()
+
+
+def intake_many(caller: Caller, items: Sequence[Intake], *, atomic: bool = False) -> list[Answer[Admitted]]:
+    """Take up to 500 revisions in, slice by slice; each item has its own answer, in order (0.10).
+
+    `atomic` makes it one hold and all or nothing (`batch_rolled_back`), and then takes one slice's worth at most.
+    Authority is asked once a check point for all items; who is refused everything gets the plain refusal.
+    """
+    if not 1 <= len(items) <= limits.BATCH_INTAKE_MAX:
+        raise InvalidRequest([Fault("/items", f"1 to {limits.BATCH_INTAKE_MAX} items")])
+    proposals = [_Proposed.by(caller, wanted, position) for position, wanted in enumerate(items)]
+    runs = list(batches.slices(proposals, lambda one: one.wanted.words))
+    if atomic and len(runs) > 1:
+        raise InvalidRequest(
+            [Fault("/atomic", f"takes at most {limits.SLICE_ITEMS} items and {limits.SLICE_WORDS} words")]
+        )
+    answers: dict[int, Answer[Admitted]] = {}
+    _ask(proposals, Point.A0, answers)
+    _all_or_nothing(atomic, answers, len(items))
+    for run in runs:
+        waiting = [one for one in run if one.position not in answers]
+        if not waiting:
+            continue
+        try:
+            answers.update(_admit_slice(caller, waiting, atomic=atomic))
+        except Unavailable as refusal:
+            # Nothing of this slice happened. What came before it stands, so each item says for itself how it went.
+            if len(runs) == 1:
+                raise
+            answers.update({one.position: Answer(refusal=refusal) for one in waiting})
+    _all_or_nothing(atomic, answers, len(items))
+    _ask([one for one in proposals if answers[one.position].result is not None], Point.A2, answers)
+    return [answers[place] for place in range(len(items))]
+
+
+def _all_or_nothing(atomic: bool, answers: dict[int, Answer[Admitted]], count: int) -> None:
+    if atomic and any(answer.refusal for answer in answers.values()):
+        raise BatchRolledBack(extra={"items": batches.told(answers, count)})
+
+
+def _ask(proposals: Sequence[_Proposed], point: Point, answers: dict[int, Answer[Admitted]]) -> None:
+    allowed = authority.decide([one.question.asked for one in proposals], point)
+    if proposals and not any(allowed):
+        raise AuthorityRefused
+    for one, yes in zip(proposals, allowed, strict=True):
+        if not yes:
+            answers[one.position] = Answer(refusal=AuthorityRefused())
+
+
+def _admit_slice(caller: Caller, run: Sequence[_Proposed], *, atomic: bool) -> dict[int, Answer[Admitted]]:
+    """Admit one slice in its own hold; a slice in which everything is refused leaves no namespace behind."""
+    answers: dict[int, Answer[Admitted]] = {}
+    try:
+        with locked(caller.binding, creating=True) as namespace:
+            gate("intake.A1")
+            allowed = authority.decide([one.question.asked for one in run], Point.A1)
+            for one, yes in zip(run, allowed, strict=True):
+                if not yes:
+                    answers[one.position] = Answer(refusal=AuthorityRefused())
+            judged = [one for one, yes in zip(run, allowed, strict=True) if yes]
+            if judged:
+                results = _admit(namespace, caller, judged)
+                answers.update({one.position: answer for one, answer in zip(judged, results, strict=True)})
+            refusals = {place: answer.refusal for place, answer in answers.items() if answer.refusal is not None}
+            if refusals and (atomic or len(refusals) == len(run)):
+                raise batches.RolledBack(refusals)
+    except batches.RolledBack as rolled_back:
+        answers.update({place: Answer(refusal=refusal) for place, refusal in rolled_back.refusals.items()})
+    return answers
+
+
+def _admit(namespace: Namespace, caller: Caller, proposals: Sequence[_Proposed]) -> list[Answer[Admitted]]:
+    """Judge rows already held, by sets: one look-up of requests, one of revisions, one insert a table."""
+    requests = {
+        request.request_id: request
+        for request in IntakeRequest.objects.filter(
+            namespace=namespace, request_id__in={one.wanted.request_id for one in proposals}
+        ).only("request_id", "request_digest", "note_id")
+    }
+    named = {(one.wanted.source_key, one.wanted.source_revision) for one in proposals}
+    notes = _notes_named(namespace, named, {request.note_id for request in requests.values()})
+    by_revision = {(note.source.source_key, note.source_revision): note for note in notes}
+    by_id = {note.id: note for note in notes}
+    gate("intake.looked")
+
+    now = moment()
+    created: list[tuple[Note, str]] = []
+    recorded: list[IntakeRequest] = []
+    answers: list[Answer[Admitted]] = []
+    for one in proposals:
+        request = requests.get(one.wanted.request_id)
+        if request is not None:
+            if canonical.same(request.request_digest, one.request_digest):
+                answers.append(_success(Outcome.REPLAYED, by_id[request.note_id]))
+            else:
+                answers.append(Answer(refusal=RequestConflict()))
+            continue
+        note = by_revision.get((one.wanted.source_key, one.wanted.source_revision))
+        if note is not None and note.state == State.REVOKED:
+            answers.append(Answer(refusal=SourceRevisionRevoked()))
+            continue
+        if note is not None and not canonical.same(note.material_digest, one.material_digest):
+            answers.append(Answer(refusal=SourceRevisionConflict()))
+            continue
+        outcome = Outcome.EXISTING
+        if note is None:
+            outcome = Outcome.CREATED
+            note = _candidate(namespace, caller, one)
+            note.created_at = note.state_changed_at = now
+            created.append((note, one.wanted.source_key))
+            by_revision[one.wanted.source_key, one.wanted.source_revision] = note
+            by_id[note.id] = note
+        request = IntakeRequest(
+            namespace=namespace,
+            request_id=one.wanted.request_id,
+            request_digest=one.request_digest,
+            material_digest=one.material_digest,
+            note=note,
+            created_note=outcome is Outcome.CREATED,
+            subject=caller.subject,
+            created_at=now,
+        )
+        requests[request.request_id] = request
+        recorded.append(request)
+        answers.append(Answer(result=Admitted(outcome, NoteRecord.of(note))))
+    _write(namespace, caller, created, recorded)
+    return answers
+
+
+def _notes_named(namespace: Namespace, named: set[tuple[str, str]], ids: set[UUID]) -> list[Note]:
+    """Load the notes of these source revisions, and those that known requests led to; never their text."""
+    columns = Note.objects.select_related("source").only(*METADATA)
+    found = list(
+        columns.filter(
+            namespace=namespace,
+            source__namespace=namespace,
+            source__source_key__in={key for key, _ in named},
+            source_revision__in={revision for _, revision in named},
+        )
+    )
+    missing = ids - {note.id for note in found}
+    return found + (list(columns.filter(id__in=missing)) if missing else [])
+
+
+def _candidate(namespace: Namespace, caller: Caller, one: _Proposed) -> Note:
+    wanted = one.wanted
+    return Note(
+        id=uuid4(),
+        namespace=namespace,
+        # A stand-in until the slice is written, when it becomes the retained row of this key.
+        source=Source(source_key=wanted.source_key),
+        source_revision=wanted.source_revision,
+        kind=wanted.kind,
+        asserted_origin=wanted.asserted_origin,
+        text=wanted.text,
+        text_digest=one.text_digest,
+        char_count=len(wanted.text),
+        byte_count=wanted.byte_count,
+        material_digest=one.material_digest,
+        retention_class=wanted.retention_class,
+        retain_until=wanted.retain_until,
+        observed_at=wanted.observed_at,
+        admitted_subject=caller.subject,
+        policy_revision=caller.binding.policy_revision,
+    )
+
+
+def _write(
+    namespace: Namespace, caller: Caller, created: Sequence[tuple[Note, str]], recorded: Sequence[IntakeRequest]
+) -> None:
+    if created:
+        keys = {key for _, key in created}
+        sources = {
+            source.source_key: source for source in Source.objects.filter(namespace=namespace, source_key__in=keys)
+        }
+        fresh = Source.objects.bulk_create(
+            [Source(namespace=namespace, source_key=key) for key in sorted(keys - sources.keys())]
+        )
+        sources.update({source.source_key: source for source in fresh})
+        for note, key in created:
+            note.source = sources[key]
+        Note.objects.bulk_create([note for note, _ in created])
+        LifecycleEvent.objects.bulk_create(
+            [
+                LifecycleEvent(
+                    namespace=namespace,
+                    note=note,
+                    from_state=None,
+                    to_state=State.CANDIDATE,
+                    from_version=0,
+                    to_version=1,
+                    cause=Cause.EXPLICIT,
+                    subject=caller.subject,
+                    policy_revision=caller.binding.policy_revision,
+                    created_at=note.created_at,
+                )
+                for note, _ in created
+            ]
+        )
+    if recorded:
+        IntakeRequest.objects.bulk_create(recorded)
+
+
+def _success(outcome: Outcome, note: Note) -> Answer[Admitted]:
+    return Answer(result=Admitted(outcome, NoteRecord.of(note)))

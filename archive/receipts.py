@@ -1,0 +1,133 @@
+"""Receipts: the sealed, text-free account of one recall, and how it is checked (specification 5.6, R-L-101..107)."""
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from archive import canonical, fitting, limits
+from archive.authority import PURPOSE_OF, Action
+from archive.bindings import Binding
+from archive.lexical import Ranking
+from archive.models import Namespace, Recall
+from archive.records import projection_digest
+from archive.refusals import IntegrityFailure
+from archive.requests import LexicalRecall
+
+LEXICAL_SCHEMA: Final = 1
+DIGEST_DOMAIN: Final = {LEXICAL_SCHEMA: canonical.RECEIPT_1}
+
+
+def lexical(
+    *,
+    receipt_id: UUID,
+    binding: Binding,
+    namespace: Namespace,
+    subject: str,
+    wanted: LexicalRecall,
+    ranking: Ranking,
+    created_at: datetime,
+) -> dict[str, Any]:
+    """Write the schema-1 receipt of a ranking, sealed with its digest; neither query nor note text is in it."""
+    taken, left_out = fitting.fit(ranking.rows, wanted.char_budget)
+    receipt: dict[str, Any] = {
+        "schema": LEXICAL_SCHEMA,
+        "receipt_id": str(receipt_id),
+        "request_id": wanted.request_id,
+        "request_digest": wanted.digest(binding, subject),
+        "profile": binding.profile,
+        "namespace": binding.namespace,
+        "owner": binding.owner,
+        "policy_revision": binding.policy_revision,
+        "subject": subject,
+        "purpose": PURPOSE_OF[Action.RECALL].value,
+        "policy": limits.LEXICAL_POLICY,
+        "query_digest": canonical.query_digest(wanted.query),
+        "budgets": {
+            "top_k": wanted.top_k,
+            "char_budget": wanted.char_budget,
+            "min_rank": canonical.real(wanted.min_rank),
+        },
+        "outcome": "selected" if taken else "miss",
+        "selected": [
+            {
+                "rank": rank,
+                "note_id": str(note.note_id),
+                "source_key": note.source_key,
+                "source_revision": note.source_revision,
+                "text_digest": note.text_digest,
+                "lifecycle_version": note.lifecycle_version,
+                "projection_digest": projection_digest(
+                    note_id=note.note_id,
+                    namespace=binding.namespace,
+                    source_key=note.source_key,
+                    source_revision=note.source_revision,
+                    text_digest=note.text_digest,
+                    char_count=note.char_count,
+                    classification=note.classification,
+                    asserted_origin=note.asserted_origin,
+                ),
+                "char_count": note.char_count,
+                "score": canonical.real(note.score),
+            }
+            for rank, note in taken
+        ],
+        "omitted": [
+            {
+                "rank": rank,
+                "note_id": str(note.note_id),
+                "char_count": note.char_count,
+                "score": canonical.real(note.score),
+                "reason": "char_budget",
+            }
+            for rank, note in left_out
+        ],
+        "lexical": {
+            "text_configuration": namespace.text_configuration,
+            "lexer_fingerprint": namespace.lexer_fingerprint,
+            "corpus_notes": ranking.corpus_notes,
+            "mean_length": canonical.real(ranking.mean_length),
+            "cut_off": canonical.real(ranking.cut_off),
+            "lexemes_asked": ranking.lexemes_asked,
+            "lexemes_found": ranking.lexemes_found,
+            "lexemes_left_out": ranking.lexemes_left_out,
+        },
+        "created_at": canonical.instant(created_at),
+    }
+    receipt["receipt_digest"] = digest_of(receipt)
+    return receipt
+
+
+def digest_of(receipt: dict[str, Any]) -> str:
+    """Recompute a receipt's digest from everything in it but the digest itself; raises `NotCanonical`."""
+    domain = DIGEST_DOMAIN.get(receipt.get("schema", 0))
+    if domain is None:
+        raise canonical.NotCanonical("unknown receipt schema")
+    return canonical.digest_of(domain, {key: value for key, value in receipt.items() if key != "receipt_digest"})
+
+
+def verify(receipt: dict[str, Any]) -> bool:
+    """Say whether an exported receipt still matches its own digest; needs no database."""
+    claimed = receipt.get("receipt_digest")
+    try:
+        return isinstance(claimed, str) and canonical.same(digest_of(receipt), claimed)
+    except (canonical.NotCanonical, TypeError):
+        return False
+
+
+def opened(row: Recall) -> dict[str, Any]:
+    """Return the receipt of a row after checking the row against it; raises `IntegrityFailure` (R-L-141)."""
+    receipt: dict[str, Any] = row.receipt
+    agrees = (
+        verify(receipt)
+        and receipt["receipt_digest"] == row.receipt_digest
+        and receipt.get("request_digest") == row.request_digest
+        and receipt.get("request_id") == row.request_id
+        and receipt.get("subject") == row.subject
+        and receipt.get("purpose") == row.purpose
+        and receipt.get("schema") == row.schema
+        and receipt.get("receipt_id") == str(row.id)
+        and receipt.get("created_at") == canonical.instant(row.created_at)
+    )
+    if not agrees:
+        raise IntegrityFailure
+    return receipt

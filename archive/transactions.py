@@ -1,0 +1,218 @@
+"""The only place where a transaction begins: exclusive hold, shared hold, snapshot (specification 0.3, 5.9).
+
+Every transaction is durable, bounded by its own time-outs (R-L-095..097), and ends before the answer leaves. A change
+holds its namespace exclusively; recalls hold it shared, side by side with each other and never with a change.
+
+# Note [Why a queue lock stands before the row lock]
+Row share locks alone let a change starve behind a stream of recalls. The transaction-level advisory lock queues fairly,
+so a change waits for the recalls that came before it and for no other. The row lock is what the triggers check.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connections, transaction
+
+from archive import bindings
+from archive.bindings import Binding
+from archive.gates import gate
+from archive.models import Namespace
+from archive.refusals import (
+    ArchiveTimeout,
+    BindingMismatch,
+    NamespaceAbsent,
+    OutcomeUnknown,
+    Refusal,
+    StorageUnavailable,
+)
+
+_TIMED_OUT = frozenset({"57014", "55P03", "40P01", "25P03", "25P04"})
+
+
+class DatabaseFault(Exception):
+    """A database error nobody mapped, stripped of every detail that could quote a row (0.7). Always a defect."""
+
+    def __init__(self, sqlstate: str | None, constraint: str | None) -> None:
+        super().__init__(f"unmapped database error: sqlstate {sqlstate}, constraint {constraint}")
+        self.sqlstate = sqlstate
+        self.constraint = constraint
+
+
+@contextmanager
+def locked(binding: Binding, *, creating: bool = False) -> Iterator[Namespace]:
+    """Hold the namespace exclusively in one durable transaction; `creating` retains it first if it is new."""
+    with _durable("exclusive"):
+        _queue(binding.namespace, shared=False)
+        if creating:
+            _retain(binding)
+        namespace = Namespace.objects.select_for_update().filter(key=binding.namespace).first()
+        yield _admitted(namespace, binding)
+        gate("commit")
+
+
+@contextmanager
+def shared(binding: Binding) -> Iterator[Namespace]:
+    """Hold the namespace shared: recalls run beside each other, and never beside a change."""
+    with _durable("shared"):
+        _queue(binding.namespace, shared=True)
+        rows = Namespace.objects.raw("SELECT * FROM archive_namespace WHERE key = %s FOR SHARE", [binding.namespace])
+        yield _admitted(next(iter(rows), None), binding)
+        gate("commit")
+
+
+@contextmanager
+def held(key: str) -> Iterator[Namespace]:
+    """Hold a retained namespace exclusively whatever its binding: for binding migration and lexical rebuild alone."""
+    with _durable("exclusive"):
+        _queue(key, shared=False)
+        namespace = Namespace.objects.select_for_update().filter(key=key).first()
+        if namespace is None:
+            raise NamespaceAbsent
+        yield namespace
+        gate("commit")
+
+
+@contextmanager
+def snapshot(binding: Binding) -> Iterator[Namespace | None]:
+    """Read one moment, read only; yields None while nothing was ever taken in, refuses under another binding."""
+    with _durable(None):
+        namespace = Namespace.objects.filter(key=binding.namespace).first()
+        if namespace is not None:
+            _compare(namespace, binding)
+        yield namespace
+
+
+@contextmanager
+def host_write() -> Iterator[None]:
+    """One durable transaction over the host's own tables; no namespace is held."""
+    with _durable("none"):
+        yield
+
+
+def moment() -> datetime:
+    """Return the database's clock now; an act reads it once, after its last wait, and stamps all its rows with it."""
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (now,) = cursor.fetchone()
+    answer: datetime = now
+    return answer
+
+
+@contextmanager
+def savepoint() -> Iterator[None]:
+    """Let a unique violation inside be handled without losing the transaction (0.8)."""
+    with transaction.atomic():
+        yield
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Name the failures of a look-up that stands outside any transaction (the door, A0): no answer is never a miss."""
+    fault: Exception | None = None
+    try:
+        yield
+    except Error as error:
+        fault = _named(error, committing=False)
+    if fault is not None:
+        raise fault
+
+
+@contextmanager
+def _durable(hold: str | None) -> Iterator[None]:
+    connection = connections[DEFAULT_DB_ALIAS]
+    fault: Exception | None = None
+    committing = False
+    try:
+        with transaction.atomic(durable=True):
+            with connection.cursor() as cursor:
+                if hold is None:
+                    # First in the transaction, or PostgreSQL refuses it.
+                    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                _bound(cursor, hold)
+            yield
+            committing = hold is not None
+    except Refusal:
+        raise
+    except Error as error:
+        fault = _named(error, committing=committing)
+        if not connection.is_usable():
+            connection.close()
+    # Raised outside the handler, so that no context carries the original's row details (0.7).
+    if fault is not None:
+        raise fault
+
+
+def _bound(cursor: object, hold: str | None) -> None:
+    """Set the four limits and the kind of hold for this transaction alone."""
+    limits = settings.LYCHD_TIMEOUTS
+    # transaction_timeout twice: a limit that the session has armed already is not re-armed otherwise.
+    cursor.execute(  # type: ignore[attr-defined]
+        "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true),"
+        " set_config('idle_in_transaction_session_timeout', %s, true),"
+        " set_config('transaction_timeout', '0', true), set_config('transaction_timeout', %s, true),"
+        " set_config('lychd.hold', %s, true)",
+        [
+            str(limits["statement"]),
+            str(limits["lock"]),
+            str(limits["idle"]),
+            str(limits["transaction"]),
+            hold or "snapshot",
+        ],
+    )
+
+
+def _queue(key: str, *, shared: bool) -> None:
+    function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute(f"SELECT {function}(hashtextextended('lychd:' || %s::text, 0))", [key])
+
+
+def _retain(binding: Binding) -> None:
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO archive_namespace"
+            " (key, profile, owner, policy_revision, binding_digest, classification, text_configuration,"
+            "  lexical_state, lexer_fingerprint, row_version, created_at)"
+            " VALUES (%s, %s, %s, %s, %s, 'public', %s, 'ready',"
+            "  archive_lexer_fingerprint(%s::text::regconfig), 1, clock_timestamp())"
+            " ON CONFLICT (key) DO NOTHING",
+            [
+                binding.namespace,
+                binding.profile,
+                binding.owner,
+                binding.policy_revision,
+                binding.digest,
+                binding.text_configuration,
+                binding.text_configuration,
+            ],
+        )
+
+
+def _admitted(namespace: Namespace | None, binding: Binding) -> Namespace:
+    if namespace is None:
+        raise NamespaceAbsent
+    _compare(namespace, binding)
+    return namespace
+
+
+def _compare(namespace: Namespace, binding: Binding) -> None:
+    """Refuse unless the binding of A0 is still configured and is the one that the material is retained under."""
+    if bindings.source().find(binding.namespace) != binding:
+        raise BindingMismatch
+    if (namespace.binding_digest, namespace.text_configuration) != (binding.digest, binding.text_configuration):
+        raise BindingMismatch
+
+
+def _named(error: Error, *, committing: bool) -> Exception:
+    """Turn a driver error into a refusal by SQLSTATE; what is not known here stays loud."""
+    cause = error.__cause__
+    sqlstate: str | None = getattr(cause, "sqlstate", None)
+    lost = sqlstate is None and isinstance(error, OperationalError | InterfaceError)
+    if sqlstate in _TIMED_OUT:
+        return ArchiveTimeout()
+    if lost or (sqlstate or "").startswith(("08", "53")) or sqlstate in {"57P01", "57P02", "57P03"}:
+        return OutcomeUnknown() if committing else StorageUnavailable()
+    diagnostics = getattr(cause, "diag", None)
+    return DatabaseFault(sqlstate, getattr(diagnostics, "constraint_name", None))
