@@ -80,5 +80,9 @@ def logging_config(level: str) -> dict[str, Any]:
             "django.server": {"handlers": [], "level": level, "propagate": True},
             "django.db.backends": {"level": "WARNING"},
             "psycopg": {"level": "WARNING"},
+            # The server set its own up before the application was loaded.
+            "uvicorn": {"handlers": [], "propagate": True},
+            "uvicorn.error": {"handlers": [], "propagate": True},
+            "uvicorn.access": {"handlers": [], "propagate": True},
         },
     }

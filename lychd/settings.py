@@ -149,6 +149,7 @@ if _production:
     # Last, so that it sees the answer to every login, refused ones too.
     MIDDLEWARE.append("axes.middleware.AxesMiddleware")
     AUTHENTICATION_BACKENDS.insert(0, "axes.backends.AxesStandaloneBackend")
+    AXES_VERBOSE = False
     AXES_FAILURE_LIMIT = 5
     AXES_COOLOFF_TIME = 1
     AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]

@@ -61,6 +61,11 @@ def remember_migration_rows(owner: "psycopg.Connection[Any]") -> None:
         )
 
 
+def remembered() -> tuple[str, ...]:
+    """The tables that migrations wrote rows into."""
+    return tuple(_remembered)
+
+
 def restore_migration_rows(owner: "psycopg.Connection[Any]", tables: Sequence[str]) -> None:
     """Write the rows of the migrations again, into tables that were emptied."""
     # One transaction, so that deferred foreign keys look once all are back.
