@@ -148,7 +148,7 @@ def test_an_instance_of_another_release_is_refused_in_one_sentence(state):
 
 
 def test_a_processor_that_pgvector_cannot_use_is_refused_with_the_way_out(state, monkeypatch):
-    monkeypatch.setattr(embedded.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr(Path, "read_text", lambda self, **kwargs: "flags : sse2 fma")
 
     with pytest.raises(embedded.EmbeddedError, match="DATABASE_URL"):

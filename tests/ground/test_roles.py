@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def ids(*, quiet: bool = True) -> list[str]:
-    found = [message.id for message in roles.check_database(databases=["default"])]
+    found = [str(message.id) for message in roles.check_database(databases=["default"])]
     return [name for name in found if not (quiet and name == "lychd.W101")]
 
 
