@@ -1,0 +1,431 @@
+"""Everything that can be read without its text: lists, records, events, receipts, configuration (R-L-120..147).
+
+Reads create nothing: each runs in a read-only snapshot, asks at A0 and A2, and takes no lock. A namespace that was never
+retained lists empty; one under another binding refuses instead, and so does a storage failure.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Generic, TypeVar
+from uuid import UUID
+
+from django.db.models import Count, Min, Q, QuerySet
+
+from archive import authority, bindings, canonical, limits, receipts
+from archive.authority import Action, AuthorityQuestion, Caller, Point
+from archive.bindings import Binding
+from archive.lifecycle import State
+from archive.models import Grant, IntakeRequest, LifecycleEvent, Namespace, Note, Recall
+from archive.records import METADATA, EventRecord, NoteRecord
+from archive.refusals import AuthorityRefused, Fault, InvalidRequest, ReceiptAbsent, RecordAbsent
+from archive.transactions import reading, snapshot
+
+T = TypeVar("T")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list and the cursor of the next, None on the last."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """How much of a list, from where. A cursor belongs to one list under one filter of one namespace and caller."""
+
+    limit: int = limits.PAGE_SIZE_DEFAULT
+    cursor: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.limit <= limits.PAGE_SIZE_MAX:
+            raise InvalidRequest([Fault("/limit", f"a whole number from 1 to {limits.PAGE_SIZE_MAX}")])
+
+    def as_keys(self) -> dict[str, Any]:
+        return {"limit": self.limit, "cursor": self.cursor}
+
+
+def _seal(key: Sequence[int | str], filter_digest: str) -> str:
+    return base64.urlsafe_b64encode(canonical.encode([*key, filter_digest])).decode("ascii").rstrip("=")
+
+
+def _unseal(cursor: str, filter_digest: str, shape: Sequence[type]) -> list[Any]:
+    """Open a cursor of exactly this list and filter; anything else is a wrong request."""
+    wrong = InvalidRequest([Fault("/cursor", "a cursor that this very list gave, unchanged")])
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        parts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (UnicodeEncodeError, binascii.Error, ValueError, RecursionError):
+        raise wrong from None
+    if not isinstance(parts, list) or len(parts) != len(shape) + 1 or parts[-1] != filter_digest:
+        raise wrong
+    key = parts[:-1]
+    if (
+        any(type(part) is not kind for part, kind in zip(key, shape, strict=True))
+        or _seal(key, filter_digest) != cursor
+    ):
+        raise wrong
+    return key
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _moment(micros: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        raise InvalidRequest([Fault("/cursor", "a cursor that this very list gave, unchanged")]) from None
+
+
+def _read(caller: Caller, action: Action, keys: dict[str, Any], look: Callable[[Namespace | None], T]) -> T:
+    """Ask, look once in a snapshot, ask again: the shape of every read that takes no lock."""
+    question = caller.asks(action, about=canonical.lookup_digest(action, caller.namespace, keys))
+    question.require(Point.A0)
+    with snapshot(caller.binding) as namespace:
+        seen = look(namespace)
+    question.require(Point.A2)
+    return seen
+
+
+def _metadata(namespace: Namespace) -> QuerySet[Note]:
+    return Note.objects.select_related("source").only(*METADATA).filter(namespace=namespace)
+
+
+# --- notes -----------------------------------------------------------------------------------------------------------
+
+
+def list_notes(
+    caller: Caller,
+    page: PageRequest,
+    *,
+    state: State | None = None,
+    source_key: str | None = None,
+) -> Page[NoteRecord]:
+    """List notes by time of intake, oldest first; an absent namespace lists empty (R-L-130..137)."""
+    filters = {"list": "notes", "state": None if state is None else state.value, "source_key": source_key}
+
+    def look(namespace: Namespace | None) -> Page[NoteRecord]:
+        if namespace is None:
+            return Page((), None)
+        rows = _metadata(namespace)
+        if state is not None:
+            rows = rows.filter(state=state.value)
+        if source_key is not None:
+            rows = rows.filter(source__namespace=namespace, source__source_key=source_key)
+        return _by_time(rows, page, _filter_digest(caller, filters))
+
+    return _read(caller, Action.INSPECT_METADATA, {**filters, **page.as_keys()}, look)
+
+
+def list_own_intakes(caller: Caller, page: PageRequest) -> Page[NoteRecord]:
+    """List the notes that this subject took in itself, with what became of them (0.14)."""
+    filters = {"list": "own_intakes"}
+
+    def look(namespace: Namespace | None) -> Page[NoteRecord]:
+        if namespace is None:
+            return Page((), None)
+        rows = _metadata(namespace).filter(admitted_subject=caller.subject)
+        return _by_time(rows, page, _filter_digest(caller, filters))
+
+    return _read(caller, Action.LIST_OWN_INTAKES, {**filters, **page.as_keys()}, look)
+
+
+def own_decisions(caller: Caller, note_ids: Sequence[UUID]) -> dict[UUID, EventRecord]:
+    """Return the newest event of each of these notes that this subject took in itself, to tell it the reasons."""
+    keys = {"list": "own_decisions", "note_ids": sorted(str(note_id) for note_id in note_ids)}
+
+    def look(namespace: Namespace | None) -> dict[UUID, EventRecord]:
+        if namespace is None:
+            return {}
+        events = LifecycleEvent.objects.filter(
+            namespace=namespace, note_id__in=note_ids, note__admitted_subject=caller.subject
+        ).order_by("note_id", "-to_version")
+        return {event.note_id: EventRecord.of(event) for event in events.distinct("note_id")}
+
+    return _read(caller, Action.LIST_OWN_INTAKES, keys, look)
+
+
+def _filter_digest(caller: Caller, filters: dict[str, Any]) -> str:
+    return canonical.lookup_digest("page", caller.namespace, {**filters, "subject": caller.subject})
+
+
+def _by_time(rows: QuerySet[Note], page: PageRequest, filter_digest: str) -> Page[NoteRecord]:
+    """Walk (created_at, id): within a namespace intakes commit in this order, so no row is skipped or repeated."""
+    if page.cursor is not None:
+        micros, last_id = _unseal(page.cursor, filter_digest, (int, str))
+        try:
+            after = UUID(last_id)
+        except ValueError:
+            raise InvalidRequest([Fault("/cursor", "a cursor that this very list gave, unchanged")]) from None
+        moment = _moment(micros)
+        rows = rows.filter(Q(created_at__gt=moment) | Q(created_at=moment, id__gt=after), created_at__gte=moment)
+    found = list(rows.order_by("created_at", "id")[: page.limit + 1])
+    shown = found[: page.limit]
+    more = len(found) > page.limit
+    cursor = _seal([_micros(shown[-1].created_at), str(shown[-1].id)], filter_digest) if more else None
+    return Page(tuple(NoteRecord.of(note) for note in shown), cursor)
+
+
+def note_record(caller: Caller, note_id: UUID) -> NoteRecord:
+    """Return one note's metadata, tombstones included; raises `RecordAbsent` (R-L-133)."""
+
+    def look(namespace: Namespace | None) -> NoteRecord:
+        note = None if namespace is None else _metadata(namespace).filter(id=note_id).first()
+        if note is None:
+            raise RecordAbsent
+        return NoteRecord.of(note)
+
+    return _read(caller, Action.INSPECT_METADATA, {"note_id": str(note_id)}, look)
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeRecord:
+    """A retained intake request and the note it led to, in its current state."""
+
+    request_id: str
+    request_digest: str
+    subject: str
+    created_note: bool
+    created_at: datetime
+    note: NoteRecord
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "request_id": self.request_id,
+            "request_digest": self.request_digest,
+            "subject": self.subject,
+            "created_note": self.created_note,
+            "created_at": canonical.instant(self.created_at),
+            "note": self.note.as_json(),
+        }
+
+
+def intake_record(caller: Caller, request_id: str) -> IntakeRecord:
+    """Return what an intake request led to; raises `RecordAbsent` (R-L-133)."""
+
+    def look(namespace: Namespace | None) -> IntakeRecord:
+        request = (
+            None
+            if namespace is None
+            else IntakeRequest.objects.filter(namespace=namespace, request_id=request_id).first()
+        )
+        if namespace is None or request is None:
+            raise RecordAbsent
+        note = _metadata(namespace).get(id=request.note_id)
+        return IntakeRecord(
+            request_id=request.request_id,
+            request_digest=request.request_digest,
+            subject=request.subject,
+            created_note=request.created_note,
+            created_at=request.created_at,
+            note=NoteRecord.of(note),
+        )
+
+    return _read(caller, Action.INSPECT_METADATA, {"request_id": request_id}, look)
+
+
+# --- events ----------------------------------------------------------------------------------------------------------
+
+
+def note_events(caller: Caller, note_id: UUID) -> tuple[EventRecord, ...]:
+    """Return every event of one note, in order of version; raises `RecordAbsent`."""
+
+    def look(namespace: Namespace | None) -> tuple[EventRecord, ...]:
+        if namespace is None or not Note.objects.filter(namespace=namespace, id=note_id).exists():
+            raise RecordAbsent
+        events = LifecycleEvent.objects.filter(namespace=namespace, note_id=note_id).order_by("to_version")
+        return tuple(EventRecord.of(event) for event in events)
+
+    return _read(caller, Action.INSPECT_METADATA, {"note_id": str(note_id), "part": "events"}, look)
+
+
+def namespace_events(caller: Caller, page: PageRequest) -> Page[EventRecord]:
+    """Follow everything that happened in a namespace, so that whoever kept a text learns that it was withdrawn.
+
+    The last page gives a cursor too whenever it showed anything: ask again with it for what happens later.
+    """
+    filters = {"list": "events"}
+
+    def look(namespace: Namespace | None) -> Page[EventRecord]:
+        if namespace is None:
+            return Page((), page.cursor)
+        digest = _filter_digest(caller, filters)
+        rows = LifecycleEvent.objects.filter(namespace=namespace)
+        if page.cursor is not None:
+            (last,) = _unseal(page.cursor, digest, (int,))
+            rows = rows.filter(id__gt=last)
+        found = tuple(EventRecord.of(event) for event in rows.order_by("id")[: page.limit])
+        return Page(found, _seal([found[-1].sequence], digest) if found else page.cursor)
+
+    return _read(caller, Action.INSPECT_METADATA, {**filters, **page.as_keys()}, look)
+
+
+# --- receipts --------------------------------------------------------------------------------------------------------
+
+
+def receipt(caller: Caller, request_id: str) -> dict[str, Any]:
+    """Return one historical receipt after checking it; it says nothing of today's eligibility (R-L-140..147)."""
+
+    def look(namespace: Namespace | None) -> dict[str, Any]:
+        row = None if namespace is None else Recall.objects.filter(namespace=namespace, request_id=request_id).first()
+        if row is None:
+            raise ReceiptAbsent
+        return receipts.opened(row)
+
+    return _read(caller, Action.INSPECT_RECEIPT, {"request_id": request_id}, look)
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptLine:
+    """One receipt in a list."""
+
+    request_id: str
+    receipt_id: UUID
+    outcome: str
+    selected: int
+    omitted: int
+    subject: str
+    intact: bool
+    created_at: datetime
+
+
+def list_receipts(caller: Caller, page: PageRequest) -> Page[ReceiptLine]:
+    """List receipts, newest first, each checked against its digest while it is read."""
+    filters = {"list": "receipts"}
+
+    def look(namespace: Namespace | None) -> Page[ReceiptLine]:
+        if namespace is None:
+            return Page((), None)
+        digest = _filter_digest(caller, filters)
+        rows = Recall.objects.filter(namespace=namespace)
+        if page.cursor is not None:
+            micros, last_id = _unseal(page.cursor, digest, (int, str))
+            moment = _moment(micros)
+            rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, id__lt=last_id), created_at__lte=moment)
+        found = list(rows.order_by("-created_at", "-id")[: page.limit + 1])
+        shown = found[: page.limit]
+        more = len(found) > page.limit
+        cursor = _seal([_micros(shown[-1].created_at), str(shown[-1].id)], digest) if more else None
+        return Page(tuple(_line(row) for row in shown), cursor)
+
+    return _read(caller, Action.INSPECT_RECEIPT, {**filters, **page.as_keys()}, look)
+
+
+def _line(row: Recall) -> ReceiptLine:
+    return ReceiptLine(
+        request_id=row.request_id,
+        receipt_id=row.id,
+        outcome=str(row.receipt.get("outcome")),
+        selected=len(row.receipt.get("selected", ())),
+        omitted=len(row.receipt.get("omitted", ())),
+        subject=row.subject,
+        intact=receipts.verify(row.receipt) and row.receipt.get("receipt_digest") == row.receipt_digest,
+        created_at=row.created_at,
+    )
+
+
+# --- overview --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """How many notes stand where, and since when the oldest candidate waits."""
+
+    counts: dict[str, int]
+    oldest_candidate_at: datetime | None
+    receipts: int
+
+
+def overview(caller: Caller) -> Overview:
+    """Count the notes of a namespace by state; an absent namespace counts nothing."""
+
+    def look(namespace: Namespace | None) -> Overview:
+        counts = {state.value: 0 for state in State}
+        if namespace is None:
+            return Overview(counts, None, 0)
+        rows = (
+            Note.objects.filter(namespace=namespace).values("state").annotate(n=Count("id")).values_list("state", "n")
+        )
+        counts.update(dict(rows))
+        oldest = Note.objects.filter(namespace=namespace, state=State.CANDIDATE).aggregate(at=Min("created_at"))["at"]
+        return Overview(counts, oldest, Recall.objects.filter(namespace=namespace).count())
+
+    return _read(caller, Action.INSPECT_METADATA, {"part": "overview"}, look)
+
+
+# --- configuration ---------------------------------------------------------------------------------------------------
+
+
+def configuration(subject: str | None, namespace: str | None = None) -> dict[str, Any]:
+    """Return the configured profile for whoever may discover it; no archive table is read (R-L-120..123, 0.2).
+
+    Without a namespace it lists those in which the subject holds a current grant of this action, at most 100. It says
+    nothing about whether a configuration fits material that is already retained.
+    """
+    bindings.require_profile()
+    if subject is None:
+        raise AuthorityRefused
+    if namespace is not None:
+        callers = [Caller.in_namespace(subject, namespace)]
+    else:
+        with reading():
+            keys = list(
+                Grant.current()
+                .filter(subject=subject, action=Action.DISCOVER_CONFIGURATION.value)
+                .order_by("namespace_key")
+                .values_list("namespace_key", flat=True)
+                .distinct()[: limits.PAGE_SIZE_MAX]
+            )
+            source = bindings.source()
+            found = [binding for key in keys if (binding := source.find(key)) is not None]
+        callers = [Caller(subject, binding) for binding in found]
+    questions = [_discovery(caller) for caller in callers]
+    allowed = authority.decide(questions, Point.A0)
+    shown = [caller.binding for caller, yes in zip(callers, allowed, strict=True) if yes]
+    if not shown:
+        raise AuthorityRefused
+    asked_again = authority.decide([_discovery(Caller(subject, binding)) for binding in shown], Point.A2)
+    shown = [binding for binding, yes in zip(shown, asked_again, strict=True) if yes]
+    if not shown:
+        raise AuthorityRefused
+    return {
+        "profile": limits.PROFILE,
+        "policy": limits.LEXICAL_POLICY,
+        "bindings": [_told(binding) for binding in shown],
+    }
+
+
+def _discovery(caller: Caller) -> AuthorityQuestion:
+    return caller.asks(Action.DISCOVER_CONFIGURATION, about=caller.binding.digest).asked
+
+
+def _told(binding: Binding) -> dict[str, Any]:
+    return {
+        **binding.fields(),
+        "binding_digest": binding.digest,
+        "text_configuration": binding.text_configuration,
+        "second_person": binding.second_person,
+    }
+
+
+def served_namespaces(subject: str) -> tuple[str, ...]:
+    """Return the served namespaces in which a subject holds any current grant, for the pages' choice of namespace."""
+    bindings.require_profile()
+    with reading():
+        keys = (
+            Grant.current()
+            .filter(subject=subject)
+            .order_by("namespace_key")
+            .values_list("namespace_key", flat=True)
+            .distinct()[: limits.PAGE_SIZE_MAX]
+        )
+        source = bindings.source()
+        return tuple(key for key in keys if source.find(key) is not None)
