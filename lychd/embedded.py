@@ -141,9 +141,13 @@ def _may(found: os.stat_result, user: pwd.struct_passwd, bit: int) -> bool:
 
 def make_state(state: Path) -> None:
     """Make an instance's folder: private, except that a server with another user may pass through it."""
-    state.parent.mkdir(parents=True, exist_ok=True)
-    if not state.exists():
-        state.mkdir(mode=0o711 if os.getuid() == 0 else 0o700, exist_ok=True)
+    # By chmod, since a strict umask would shut that server out of a folder that was computed to let it in.
+    mode = 0o711 if os.getuid() == 0 else 0o700
+    for folder in (*reversed(state.parents), state):
+        if not folder.exists():
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir()
+                folder.chmod(mode)
 
 
 # Sharing
@@ -347,7 +351,7 @@ def _wake(binaries: _Binaries, state: Path, durable: bool) -> None:
     data = data_dir(state)
     if data.parent != state:
         _make_shared_root()
-        data.parent.mkdir(mode=0o711, exist_ok=True)
+        make_state(data.parent)
     _private(socket_dir(state), binaries.user)
     if not data.exists():
         _initialise(binaries, data, durable)

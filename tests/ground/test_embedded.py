@@ -173,6 +173,18 @@ def test_root_keeps_the_data_elsewhere_when_the_server_cannot_enter_the_folder(t
     assert not embedded.data_dir(private).is_relative_to(tmp_path)
 
 
+def test_a_strict_umask_shuts_nobody_out(state):
+    folder = state / "deeper"
+    before = os.umask(0o077)
+    try:
+        planned = embedded.socket_dir(folder)
+        assert embedded.start(folder, durable=False).socket_dir == planned
+        assert embedded.socket_dir(folder) == planned
+    finally:
+        os.umask(before)
+        embedded.remove(folder)
+
+
 def test_the_roles_can_do_no_more_than_they_need(state):
     server = embedded.start(state, durable=False)
     with psycopg.connect(server.url("postgres", embedded.SUPERUSER)) as connection:
