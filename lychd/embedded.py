@@ -352,6 +352,7 @@ def _wake(binaries: _Binaries, state: Path, durable: bool) -> None:
     if data.parent != state:
         _make_shared_root()
         make_state(data.parent)
+        data.parent.chmod(0o711)
     _private(socket_dir(state), binaries.user)
     if not data.exists():
         _initialise(binaries, data, durable)

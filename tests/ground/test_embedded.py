@@ -121,7 +121,7 @@ def test_a_server_whose_socket_was_swept_away_is_replaced(state, monkeypatch):
 def test_a_killed_initdb_leaves_nothing_that_looks_like_a_database(state):
     embedded.make_state(state)
     draft = embedded.data_dir(state).with_name("postgres.draft")
-    draft.mkdir(parents=True)
+    embedded.make_state(draft)
     (draft / "PG_VERSION").write_text("18\n")
 
     assert postmaster(embedded.start(state, durable=False).url("postgres", embedded.SUPERUSER)) > 0
