@@ -16,6 +16,8 @@ from archive.limits import SLICE_ITEMS
 from archive.models import Namespace
 from archive.transactions import held, reading
 
+# Before and after every note number there can be.
+_START: Final = -(2**63)
 _END: Final = 2**63 - 1
 
 
@@ -50,7 +52,7 @@ def rebuild_lexical(
 
 def _passed(begun: Namespace, slice_size: int, progress: Callable[[int, int], None] | None) -> Rebuilt | None:
     """Go through all notes once and finish; None when the namespace moved meanwhile and the pass is worth nothing."""
-    after = done = 0
+    after, done = _START, 0
     while after < _END:
         with held(begun.key) as namespace:
             if namespace.row_version != begun.row_version:
