@@ -1,7 +1,7 @@
 """Everything that can be read without its text: lists, records, events, receipts, configuration (R-L-120..147).
 
-Reads create nothing: each runs in a read-only snapshot, asks at A0 and A2, and takes no lock. A namespace that was never
-retained lists empty; one under another binding refuses instead, and so does a storage failure.
+Reads create nothing: each runs in a read-only snapshot, asks at A0 and A2, and takes no lock. A namespace that was
+never retained lists empty; one under another binding refuses instead, and so does a storage failure.
 """
 
 import base64

@@ -7,7 +7,6 @@ be recalled; nothing here says that it is true (R-L-084).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from archive import authority, batches, lifecycle, limits
 from archive.authority import Action, Caller, Point, Question
 from archive.batches import Answer
 from archive.gates import gate
-from archive.lifecycle import Cause, State
+from archive.lifecycle import Cause, Reason, State
 from archive.models import LifecycleEvent, Namespace, Note
 from archive.records import METADATA, NoteRecord
 from archive.refusals import (
@@ -57,9 +56,11 @@ class _Step:
 
     note: Note
     from_state: str
+    to_state: State
+    version: int
     cause: Cause
-    caused_by: Note | None
-    reason: str | None
+    successor: Note | None
+    reason: Reason | None
 
 
 def promote(caller: Caller, change: Transition) -> Moved:
@@ -84,7 +85,9 @@ def _move(caller: Caller, change: Transition) -> Moved:
         notes = _held(namespace, [change.note_id])
         question = _about(question, notes.get(change.note_id), change)
         question.require(Point.A1)
-        moved = _step(namespace, caller, notes, change)
+        ledger = _Ledger(namespace, caller)
+        moved = ledger.enter(change, *_judge(caller, notes, change))
+        ledger.write()
     question.require(Point.A2)
     return moved
 
@@ -149,13 +152,17 @@ def _move_slice(
                 questions[place] = _about(questions[place], notes.get(run[place].note_id), run[place])
             gate("transition.A1")
             allowed = authority.decide([questions[place].asked for place in places], Point.A1)
+            ledger = _Ledger(namespace, caller)
             for place, yes in zip(places, allowed, strict=True):
                 try:
                     if not yes:
                         raise AuthorityRefused
-                    found[place] = Answer(result=_step(namespace, caller, notes, run[place]))
+                    judged = _judge(caller, notes, run[place])
                 except Refusal as refusal:
                     found[place] = Answer(refusal=refusal)
+                else:
+                    found[place] = Answer(result=ledger.enter(run[place], *judged))
+            ledger.write()
             if atomic and any(answer.refusal for answer in found.values()):
                 raise batches.RolledBack({})
     except batches.RolledBack:
@@ -197,8 +204,8 @@ def _about(question: Question, note: Note | None, change: Transition) -> Questio
     return question.about(change.object_digest(text_digest=note.text_digest, from_state=note.state))
 
 
-def _step(namespace: Namespace, caller: Caller, notes: dict[UUID, Note], change: Transition) -> Moved:
-    """Judge one change on held rows and write it; absence, version and edge answer in this order."""
+def _judge(caller: Caller, notes: dict[UUID, Note], change: Transition) -> tuple[Note, Note | None]:
+    """Judge one change on held rows: absence, version, edge, in this order; return the note and what it replaces."""
     note = notes.get(change.note_id)
     if note is None:
         raise RecordAbsent
@@ -206,72 +213,92 @@ def _step(namespace: Namespace, caller: Caller, notes: dict[UUID, Note], change:
         raise LifecycleVersionConflict
     if not lifecycle.is_legal(State(note.state), change.to_state):
         raise IllegalTransition
-    if change.to_state is State.PROMOTED and caller.binding.second_person and note.admitted_subject == caller.subject:
+    if change.to_state is not State.PROMOTED:
+        return note, None
+    if caller.binding.second_person and note.admitted_subject == caller.subject:
         raise SecondPersonRequired
-    earlier = None
-    now = moment()
-    steps: list[_Step] = []
-    if change.to_state is State.PROMOTED:
-        earlier = next(
-            (one for one in notes.values() if one.source_id == note.source_id and one.state == State.PROMOTED), None
-        )
+    replaced = (one for one in notes.values() if one.source_id == note.source_id and one.state == State.PROMOTED)
+    return note, next(replaced, None)
+
+
+class _Ledger:
+    """Steps judged under one hold, written by sets: one statement for all that leave, one for all that arrive.
+
+    A note that moves twice makes the ledger write what it has first, so that each row takes one step a statement.
+    """
+
+    def __init__(self, namespace: Namespace, caller: Caller) -> None:
+        self.namespace = namespace
+        self.caller = caller
+        self.now = moment()
+        self.steps: list[_Step] = []
+
+    def enter(self, change: Transition, note: Note, earlier: Note | None) -> Moved:
+        """Note the steps of a judged change down; the earlier promoted revision goes to the archive with it."""
+        if any(step.note in (note, earlier) for step in self.steps):
+            self.write()
         if earlier is not None:
-            steps.append(_Step(earlier, earlier.state, Cause.SUPERSEDED, note, None))
-            _advance(earlier, State.ARCHIVED, now, successor=note)
-    reason = None if change.reason is None else change.reason.value
-    steps.append(_Step(note, note.state, Cause.EXPLICIT, None, reason))
-    _advance(note, change.to_state, now)
-    _write(namespace, caller, steps, now)
-    return Moved(NoteRecord.of(note), None if earlier is None else NoteRecord.of(earlier))
+            self._advance(earlier, State.ARCHIVED, Cause.SUPERSEDED, successor=note)
+        self._advance(note, change.to_state, Cause.EXPLICIT, reason=change.reason)
+        return Moved(NoteRecord.of(note), None if earlier is None else NoteRecord.of(earlier))
 
+    def _advance(
+        self, note: Note, state: State, cause: Cause, *, successor: Note | None = None, reason: Reason | None = None
+    ) -> None:
+        self.steps.append(_Step(note, note.state, state, note.lifecycle_version + 1, cause, successor, reason))
+        note.state = state.value
+        note.lifecycle_version += 1
+        note.state_changed_at = self.now
+        setattr(note, f"{state.value}_at", self.now)
+        if successor is not None:
+            note.superseded_by = successor
 
-def _advance(note: Note, state: State, now: datetime, successor: Note | None = None) -> None:
-    note.state = state.value
-    note.lifecycle_version += 1
-    note.state_changed_at = now
-    setattr(note, f"{state.value}_at", now)
-    if successor is not None:
-        note.superseded_by = successor
+    def write(self) -> None:
+        """Write the rows and their events; what leaves `promoted` leaves before its successor arrives."""
+        for arriving in (False, True):
+            self._update([step for step in self.steps if (step.to_state is State.PROMOTED) is arriving])
+        LifecycleEvent.objects.bulk_create([self._event(step) for step in self.steps])
+        self.steps = []
 
-
-def _write(namespace: Namespace, caller: Caller, steps: Sequence[_Step], now: datetime) -> None:
-    """Write the rows in order: what leaves `promoted` leaves before its successor arrives."""
-    with connection.cursor() as cursor:
-        for step in steps:
+    def _update(self, steps: Sequence[_Step]) -> None:
+        if not steps:
+            return
+        with connection.cursor() as cursor:
             cursor.execute(
-                "UPDATE archive_note SET state = %s, lifecycle_version = %s, state_changed_at = %s, promoted_at = %s,"
-                " archived_at = %s, revoked_at = %s, superseded_by_id = %s,"
-                " text = CASE WHEN %s THEN NULL ELSE text END"
-                " WHERE id = %s AND namespace_id = %s",
+                "UPDATE archive_note n SET state = m.state, lifecycle_version = m.version, state_changed_at = c.now,"
+                " promoted_at = CASE m.state WHEN 'promoted' THEN c.now ELSE n.promoted_at END,"
+                " archived_at = CASE m.state WHEN 'archived' THEN c.now ELSE n.archived_at END,"
+                " revoked_at = CASE m.state WHEN 'revoked' THEN c.now ELSE n.revoked_at END,"
+                " superseded_by_id = coalesce(m.successor, n.superseded_by_id),"
+                " text = CASE m.state WHEN 'revoked' THEN NULL ELSE n.text END"
+                " FROM unnest(%s::uuid[], %s::text[], %s::int[], %s::uuid[]) AS m (id, state, version, successor),"
+                " (SELECT %s::timestamptz AS now) AS c"
+                " WHERE n.id = m.id AND n.namespace_id = %s AND n.lifecycle_version = m.version - 1",
                 [
-                    step.note.state,
-                    step.note.lifecycle_version,
-                    now,
-                    step.note.promoted_at,
-                    step.note.archived_at,
-                    step.note.revoked_at,
-                    step.note.superseded_by_id,
-                    step.note.state == State.REVOKED,
-                    step.note.id,
-                    namespace.id,
+                    [step.note.id for step in steps],
+                    [step.to_state.value for step in steps],
+                    [step.version for step in steps],
+                    [None if step.successor is None else step.successor.id for step in steps],
+                    self.now,
+                    self.namespace.id,
                 ],
             )
-    LifecycleEvent.objects.bulk_create(
-        [
-            LifecycleEvent(
-                namespace=namespace,
-                note=step.note,
-                from_state=step.from_state,
-                to_state=step.note.state,
-                from_version=step.note.lifecycle_version - 1,
-                to_version=step.note.lifecycle_version,
-                cause=step.cause,
-                caused_by_note=step.caused_by,
-                reason=step.reason,
-                subject=caller.subject,
-                policy_revision=caller.binding.policy_revision,
-                created_at=now,
-            )
-            for step in steps
-        ]
-    )
+            if cursor.rowcount != len(steps):
+                # The rows are held, so nobody can have moved them; if somebody has, nothing of this may stand.
+                raise LifecycleVersionConflict
+
+    def _event(self, step: _Step) -> LifecycleEvent:
+        return LifecycleEvent(
+            namespace=self.namespace,
+            note=step.note,
+            from_state=step.from_state,
+            to_state=step.to_state.value,
+            from_version=step.version - 1,
+            to_version=step.version,
+            cause=step.cause.value,
+            caused_by_note=step.successor,
+            reason=None if step.reason is None else step.reason.value,
+            subject=self.caller.subject,
+            policy_revision=self.caller.binding.policy_revision,
+            created_at=self.now,
+        )
