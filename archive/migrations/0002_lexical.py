@@ -310,7 +310,7 @@ REFUSE_WITH_ROWS = """
 DO $block$
 BEGIN
     IF EXISTS (SELECT FROM archive_posting) OR EXISTS (SELECT FROM archive_corpus WHERE notes > 0) THEN
-        RAISE EXCEPTION 'postings exist; this migration is undone on empty tables only';
+        RAISE EXCEPTION 'postings exist; this migration is undone on empty tables only' USING ERRCODE = 'LY004';
     END IF;
 END
 $block$
