@@ -192,6 +192,8 @@ LYCHD_TIMEOUTS = {
 
 # True where this process is to start and stop the database itself.
 LYCHD_EMBEDDED = "DATABASE_URL" not in _environment
+if LYCHD_EMBEDDED and "DATABASE_OWNER_URL" in _environment:
+    raise ImproperlyConfigured("DATABASE_OWNER_URL is set, so DATABASE_URL must be set to the same database.")
 
 
 def _database(variable: str, role: str) -> dict[str, Any]:

@@ -58,13 +58,18 @@ def as_migration():
         "CREATE FUNCTION public.mine() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
         "CREATE OR REPLACE FUNCTION _pgtrigger_should_ignore(trigger_name name) RETURNS boolean RETURN true",
         "ALTER FUNCTION public._pgtrigger_should_ignore(name) RESET ALL",
-        "SET ROLE lychd_owner",
     ],
 )
 def test_the_serving_role_may_not(serving, statement):
     with pytest.raises(psycopg.Error) as refusal:
         serving.execute(statement)
     assert refusal.value.sqlstate == "42501"
+
+
+def test_a_serving_login_cannot_become_the_owner(serving, superuser):
+    # `superuser` is asked for so that this runs on the embedded server alone, where the login is a true one.
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        serving.execute("SET ROLE lychd_owner")
 
 
 def test_the_serving_role_may_vacuum_what_recall_reads(serving):

@@ -86,6 +86,10 @@ def test_redis_coordination_needs_a_redis(manage):
     assert "REDIS_URL" in last_line(manage("check", LYCHD_COORDINATION="redis"))
 
 
+def test_an_owner_without_a_server_is_half_a_database(manage):
+    assert "DATABASE_URL must be set" in last_line(manage("check", DATABASE_OWNER_URL="postgresql://owner@db/lychd"))
+
+
 def show(manage, expression: str, **variables: str) -> str:
     program = f"from django.conf import settings; print({expression})"
     result = manage("shell", "-v", "0", "-c", program, **variables)
