@@ -7,3 +7,9 @@ class ArchiveConfig(AppConfig):
     name = "archive"
     verbose_name = "Archive"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register the checks of the settings."""
+        from archive import checks
+
+        checks.register()
