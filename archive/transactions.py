@@ -152,7 +152,8 @@ def _bound(cursor: object, hold: str | None) -> None:
         "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true),"
         " set_config('idle_in_transaction_session_timeout', %s, true),"
         " set_config('transaction_timeout', '0', true), set_config('transaction_timeout', %s, true),"
-        " set_config('lychd.hold', %s, true)",
+        # Posting columns carry no statistics (0.4), so the planner's guesses would start the compiler on every recall.
+        " set_config('jit', 'off', true), set_config('lychd.hold', %s, true)",
         [
             str(limits["statement"]),
             str(limits["lock"]),
