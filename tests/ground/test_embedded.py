@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from lychd import embedded
+from lychd import broker, embedded
 
 USER = """
 import sys
@@ -157,6 +157,7 @@ def test_a_processor_that_pgvector_cannot_use_is_refused_with_the_way_out(state,
 
 def test_a_platform_without_the_wheel_is_refused_with_the_way_out(state, monkeypatch):
     monkeypatch.setattr(embedded, "find_spec", lambda name: None)
+    monkeypatch.setattr(broker, "find_spec", lambda name: None)
 
     with pytest.raises(embedded.EmbeddedError, match="DATABASE_URL"):
         embedded.start(state)
@@ -228,13 +229,13 @@ def test_the_broker_keeps_its_queue_across_its_death(state):
     import redis
 
     embedded.start_broker(state)
-    with redis.Redis.from_url(embedded.broker_url(state)) as broker:
-        broker.lpush("embedding", "one")
-        broker.execute_command("WAITAOF", 1, 0, 1000)
-        os.kill(broker.info("server")["process_id"], signal.SIGKILL)
+    with redis.Redis.from_url(embedded.broker_url(state)) as client:
+        client.lpush("embedding", "one")
+        client.execute_command("WAITAOF", 1, 0, 1000)
+        os.kill(client.info("server")["process_id"], signal.SIGKILL)
     until = time.monotonic() + 10
-    while embedded._broker_answers(embedded.broker_socket(state)) and time.monotonic() < until:
+    while broker.answers(embedded.broker_socket(state)) and time.monotonic() < until:
         pass
     embedded.start_broker(state)
-    with redis.Redis.from_url(embedded.broker_url(state)) as broker:
-        assert broker.llen("embedding") == 1
+    with redis.Redis.from_url(embedded.broker_url(state)) as client:
+        assert client.llen("embedding") == 1
