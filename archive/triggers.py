@@ -4,7 +4,7 @@ Each class is one rule with its own SQLSTATE. Functions are written once here an
 django-pgtrigger; a `post_migrate` step neutralises its escape hatch and pins every search path (lychd/roles.py).
 
 SQLSTATE  rule
-LY001     an identity or a fenced column was changed
+LY001     an identity or a fenced column was changed, or a row names one of another namespace
 LY002     a note was born otherwise than as a candidate at version 1
 LY003     an illegal edge, a wrong version step, or a transition and its event that do not agree
 LY004     a row was deleted
@@ -140,6 +140,30 @@ class NoUpdate(pgtrigger.Trigger):
 
     def get_func(self, model: models.Model) -> str:
         return _refuse("append_only", "LY010") + " RETURN NEW;"
+
+
+class SameNamespace(pgtrigger.Trigger):
+    """What a row of a namespace names belongs to that namespace too; nothing depends on rows of another one (0.13)."""
+
+    when = pgtrigger.Before
+    operation = pgtrigger.Insert | pgtrigger.Update
+
+    def __init__(self, *, name: str, names: dict[str, str]) -> None:
+        self.names = names
+        super().__init__(name=name)
+
+    def get_func(self, model: models.Model) -> str:
+        # The named row has to be there already, else it could follow in this transaction under another namespace.
+        checks = "".join(
+            f"""
+            IF NEW.{column} IS NOT NULL AND NEW.{column} IS DISTINCT FROM OLD.{column} AND NOT EXISTS (
+                SELECT 1 FROM public.{table} named
+                 WHERE named.id = NEW.{column} AND named.namespace_id = NEW.namespace_id) THEN
+                {_refuse("other_namespace", "LY001")}
+            END IF;"""
+            for column, table in sorted(self.names.items())
+        )
+        return f"{checks}\n            RETURN NEW;\n        "
 
 
 class NoteIdentity(pgtrigger.Trigger):

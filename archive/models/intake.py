@@ -31,7 +31,10 @@ class IntakeRequest(InNamespace):
             models.Index(fields=["note"], name="intake_note"),
             models.Index(fields=["namespace", "subject", "id"], name="intake_subject_keyset"),
         ]
-        triggers: ClassVar = triggers.of_append_only_memory()
+        triggers: ClassVar = [
+            *triggers.of_append_only_memory(),
+            triggers.SameNamespace(name="same_namespace", names={"note_id": "archive_note"}),
+        ]
 
     def __str__(self) -> str:
         return self.request_id

@@ -90,6 +90,9 @@ class Note(InNamespace):
         ]
         triggers: ClassVar = [
             *triggers.of_memory(),
+            triggers.SameNamespace(
+                name="same_namespace", names={"source_id": "archive_source", "superseded_by_id": "archive_note"}
+            ),
             triggers.NoteIdentity(name="note_identity"),
             triggers.NoteText(name="note_text"),
             triggers.LegalEdge(name="note_edge", edges=lifecycle.NOTE_EDGES),
@@ -138,7 +141,13 @@ class LifecycleEvent(InNamespace):
             ),
         ]
         indexes: ClassVar = [models.Index(fields=["namespace", "id"], name="event_keyset")]
-        triggers: ClassVar = [*triggers.of_append_only_memory(), triggers.EventIsTrue(name="event_true")]
+        triggers: ClassVar = [
+            *triggers.of_append_only_memory(),
+            triggers.SameNamespace(
+                name="same_namespace", names={"note_id": "archive_note", "caused_by_note_id": "archive_note"}
+            ),
+            triggers.EventIsTrue(name="event_true"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.from_state} to {self.to_state} (v{self.to_version})"
@@ -162,7 +171,10 @@ class Flag(InNamespace):
             models.UniqueConstraint(fields=["note", "lifecycle_version", "subject", "reason"], name="flag_once"),
         ]
         indexes: ClassVar = [models.Index(fields=["namespace", "id"], name="flag_keyset")]
-        triggers: ClassVar = triggers.of_append_only_memory()
+        triggers: ClassVar = [
+            *triggers.of_append_only_memory(),
+            triggers.SameNamespace(name="same_namespace", names={"note_id": "archive_note"}),
+        ]
 
     def __str__(self) -> str:
         return f"{self.reason} on {self.note_id}"
