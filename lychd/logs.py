@@ -4,11 +4,26 @@ import logging
 import traceback
 from collections.abc import Callable, MutableMapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
 EventDict = MutableMapping[str, Any]
+
+# What a line may say beside its event. The rest of a record's extras stays out: some hold requests or statements.
+SPOKEN: Final = (
+    "point",
+    "allowed",
+    "subject",
+    "namespace",
+    "action",
+    "object_digest",
+    "authorizer",
+    "error",
+    "status_code",
+    "code",
+    "correlation_id",
+)
 
 
 def without_messages(logger: logging.Logger, method: str, event: EventDict) -> EventDict:
@@ -42,7 +57,8 @@ def formatter() -> structlog.stdlib.ProcessorFormatter:
         without_messages,
     ]
     return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=shared,
+        # First, so that nothing said about an exception is overwritten by it.
+        foreign_pre_chain=[structlog.stdlib.ExtraAdder(allow=SPOKEN), *shared],
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.JSONRenderer(),
