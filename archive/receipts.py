@@ -1,7 +1,7 @@
 """Receipts: the sealed, text-free account of one recall, and how it is checked (specification 5.6, R-L-101..107)."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from archive import canonical, fitting, limits
@@ -12,9 +12,9 @@ from archive.models import Namespace, Recall
 from archive.records import projection_digest
 from archive.refusals import IntegrityFailure
 from archive.requests import LexicalRecall
+from archive.seals import LEXICAL_SCHEMA, digest_of, verify
 
-LEXICAL_SCHEMA: Final = 1
-DIGEST_DOMAIN: Final = {LEXICAL_SCHEMA: canonical.RECEIPT_1}
+__all__ = ["LEXICAL_SCHEMA", "digest_of", "lexical", "opened", "verify"]
 
 
 def lexical(
@@ -95,23 +95,6 @@ def lexical(
     }
     receipt["receipt_digest"] = digest_of(receipt)
     return receipt
-
-
-def digest_of(receipt: dict[str, Any]) -> str:
-    """Recompute a receipt's digest from everything in it but the digest itself; raises `NotCanonical`."""
-    domain = DIGEST_DOMAIN.get(receipt.get("schema", 0))
-    if domain is None:
-        raise canonical.NotCanonical("unknown receipt schema")
-    return canonical.digest_of(domain, {key: value for key, value in receipt.items() if key != "receipt_digest"})
-
-
-def verify(receipt: dict[str, Any]) -> bool:
-    """Say whether an exported receipt still matches its own digest; needs no database."""
-    claimed = receipt.get("receipt_digest")
-    try:
-        return isinstance(claimed, str) and canonical.same(digest_of(receipt), claimed)
-    except (canonical.NotCanonical, TypeError):
-        return False
 
 
 def opened(row: Recall) -> dict[str, Any]:
