@@ -1,4 +1,4 @@
-"""The small operations handbook that the demonstration loads: notes, how they ended, and the questions asked of them."""
+"""The small operations handbook that the demonstration loads: notes, how they ended, and questions about them."""
 
 import json
 from dataclasses import dataclass
