@@ -111,7 +111,8 @@ def instant(moment: datetime) -> str:
     """Write an aware time as UTC `YYYY-MM-DDTHH:MM:SS.ffffffZ`, six digits always."""
     if moment.tzinfo is None:
         raise NotCanonical("a time needs an offset")
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    # Not strftime, which writes the years before 1000 with fewer than four digits.
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def identity(value: UUID) -> str:
