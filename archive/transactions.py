@@ -206,6 +206,11 @@ def _compare(namespace: Namespace, binding: Binding) -> None:
         raise BindingMismatch
 
 
+def named(error: Error) -> Exception:
+    """Return what a database error outside any transaction means to a caller; what is not known stays a defect."""
+    return _named(error, committing=False)
+
+
 def _named(error: Error, *, committing: bool) -> Exception:
     """Turn a driver error into a refusal by SQLSTATE; what is not known here stays loud."""
     cause = error.__cause__

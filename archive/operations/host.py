@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import Q
+from django.db.models import Q, Value
 
 from archive import limits
 from archive.authority import PURPOSE_OF, Action
@@ -206,6 +206,16 @@ def revoke_token(prefix: str) -> Token:
         Token.objects.filter(id=token.id, revoked_at__isnull=True).update(revoked_at=CLOCK)
     token.refresh_from_db()
     return token
+
+
+def token_used(token_id: int) -> None:
+    """Note that a token was used just now, at most once in ten minutes; for an answer that was given, never a refusal."""
+    with host_write():
+        Token.objects.filter(
+            Q(last_used_at__isnull=True)
+            | Q(last_used_at__lt=CLOCK - Value(timedelta(seconds=limits.TOKEN_LAST_USE_SECONDS))),
+            id=token_id,
+        ).update(last_used_at=CLOCK)
 
 
 def _live_token(prefix: str) -> Token:
