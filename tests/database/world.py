@@ -1,0 +1,151 @@
+"""Two namespaces with rows in every table, reached through the operations, and transactions that leave no trace."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from django.contrib.auth.models import User
+from psycopg import sql
+
+from archive.lifecycle import Reason, State
+from archive.operations import host
+from archive.operations.flag import flag
+from archive.operations.migration import migrate
+from archive.operations.transition import promote
+from tests import cast, flushing
+
+Connection = psycopg.Connection[Any]
+
+SHARED_SPACE = "6c796368-642d-4172-8368-697665000001"
+NOWHERE = "00000000-0000-4000-8000-000000000000"
+FRESH = "00000000-0000-4000-8000-00000000000f"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The identities of what was planted, as parameters for raw SQL."""
+
+    names: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.names[name]
+
+
+def plant() -> World:
+    """The garden with a note in every state, and a meadow beside it."""
+    garden, meadow = cast.plant("garden"), cast.plant("meadow")
+    alice, bob = garden.caller("alice"), garden.caller("bob")
+    roses = cast.promoted(alice, "Roses want morning sun.", source="roses")
+    later = cast.admitted(alice, "Roses want evening sun.", source="roses", revision="2")
+    oaks = cast.promoted(alice, "Oaks take their time.", source="oaks")
+    elms = promote(
+        alice, cast.step(cast.admitted(alice, "Oaks grow old.", source="oaks", revision="2"), State.PROMOTED)
+    )
+    ash = cast.revoked(alice, "Ash trees are ailing.", source="ash")
+    flag(bob, roses.id, Reason.OUTDATED)
+    cast.asked(bob, "roses", request_id="asked-once")
+    clover = cast.promoted(meadow.caller("alice"), "Clover feeds bees.", source="clover")
+    cast.admitted(meadow.caller("alice"), "Clover again.", source="clover", revision="2")
+    moved = host.configure_namespace("meadow", owner=cast.OWNER, policy_revision="policy-2", by="host:tests")
+    host.grant("otto", moved, host.actions_of(["operator"]), by="host:tests")
+    migrate(cast.Garden(moved).caller("otto"), reason="the policy has a second edition")
+    host.map_principal("rosa", user_id=User.objects.create_user("rosa").pk)
+    host.map_principal("rolf", user_id=User.objects.create_user("rolf").pk)
+    host.issue_token("rosa", by="host:tests")
+    host.issue_token("bob", by="host:tests")
+    with flushing.as_owner() as owner:
+        spaces = dict(owner.execute("SELECT key, id FROM archive_namespace").fetchall())
+        sources = dict(owner.execute("SELECT source_key, id FROM archive_source").fetchall())
+        tokens = dict(
+            owner.execute(
+                "SELECT p.subject, t.id FROM lychd_token t JOIN lychd_principal p ON p.id = t.principal_id"
+            ).fetchall()
+        )
+        principals = dict(owner.execute("SELECT subject, id FROM lychd_principal").fetchall())
+    return World(
+        {
+            "garden": spaces["garden"],
+            "meadow": spaces["meadow"],
+            "roses": sources["roses"],
+            "ash_source": sources["ash"],
+            "clover_source": sources["clover"],
+            "promoted": roses.id,
+            "candidate": later.id,
+            "archived": oaks.id,
+            "successor": elms.note.id,
+            "tombstone": ash.id,
+            "clover": clover.id,
+            "token": tokens["rosa"],
+            "principal": principals["rosa"],
+            "unlinked": principals["bob"],
+            "rolf": User.objects.get(username="rolf").pk,
+            "nowhere": NOWHERE,
+            "fresh": FRESH,
+            "shared_space": SHARED_SPACE,
+        }
+    )
+
+
+@contextmanager
+def no_trace(connection: Connection) -> Iterator[Connection]:
+    """One transaction that is always rolled back."""
+    with connection.transaction(force_rollback=True):
+        yield connection
+
+
+def hold(connection: Connection, world: World, *keys: str, kind: str = "exclusive") -> None:
+    """Take namespace rows the way an operation does."""
+    for key in keys or ("garden",):
+        mode = "FOR UPDATE" if kind == "exclusive" else "FOR SHARE"
+        connection.execute(f"SELECT 1 FROM archive_namespace WHERE id = %s {mode}".encode(), [world[key]])
+    connection.execute("SELECT set_config('lychd.hold', %s, true)", [kind])
+
+
+def without_triggers(owner: Connection, *tables: str) -> None:
+    """Switch the rules of these tables off, for the owner's transaction: what a constraint does by itself is seen."""
+    for table in tables:
+        # Foreign keys stay: they are the database's own.
+        owner.execute(sql.SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(sql.Identifier(table)))
+
+
+Deed = str | sql.Composable | Callable[[Connection], object]
+
+
+def tried(connection: Connection, world: World, *deeds: Deed) -> psycopg.Error | None:
+    """What the database said to these deeds and to the commit after them; nothing of them stays. None is no objection.
+
+    In SQL `%(promoted)s` stands for a planted identity.
+    """
+    try:
+        with connection.transaction(force_rollback=True):
+            for deed in deeds:
+                if callable(deed):
+                    deed(connection)
+                else:
+                    connection.execute(deed.encode() if isinstance(deed, str) else deed, world.names)
+            settle(connection)
+    except psycopg.Error as error:
+        return error
+    return None
+
+
+def settle(connection: Connection) -> None:
+    """Look at everything that waits for the commit."""
+    connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+
+
+def write_again(connection: Connection, table: str, where: str, world: World, changes: dict[str, Any]) -> int:
+    """Insert a copy of one row that differs in some columns; counters count on, a UUID key gets a fresh one."""
+    kept = {name: world.names.get(value[1:], value) if _refers(value) else value for name, value in changes.items()}
+    statement = sql.SQL(
+        "INSERT INTO {0} OVERRIDING USER VALUE"
+        " SELECT (jsonb_populate_record(old, {1}::jsonb)).* FROM {0} AS old WHERE {2} LIMIT 1"
+    ).format(sql.Identifier(table), sql.Literal(json.dumps(kept, default=str)), sql.SQL(where))
+    return connection.execute(statement, world.names).rowcount
+
+
+def _refers(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("@")
