@@ -18,6 +18,7 @@ from django.db.models import Count, Min, Q, QuerySet
 from archive import authority, bindings, canonical, limits, receipts
 from archive.authority import Action, AuthorityQuestion, Caller, Point
 from archive.bindings import Binding
+from archive.gates import gate
 from archive.lifecycle import State
 from archive.models import Grant, IntakeRequest, LifecycleEvent, Namespace, Note, Recall
 from archive.records import METADATA, EventRecord, NoteRecord
@@ -392,6 +393,7 @@ def configuration(subject: str | None, namespace: str | None = None) -> dict[str
     shown = [caller.binding for caller, yes in zip(callers, allowed, strict=True) if yes]
     if not shown:
         raise AuthorityRefused
+    gate("discover_configuration.A2")
     asked_again = authority.decide([_discovery(Caller(subject, binding)) for binding in shown], Point.A2)
     shown = [binding for binding, yes in zip(shown, asked_again, strict=True) if yes]
     if not shown:

@@ -117,6 +117,7 @@ def intake_many(caller: Caller, items: Sequence[Intake], *, atomic: bool = False
                 raise
             answers.update({one.position: Answer(refusal=refusal) for one in waiting})
     _all_or_nothing(atomic, answers, len(items))
+    gate("intake.A2")
     _ask([one for one in proposals if answers[one.position].result is not None], Point.A2, answers)
     return [answers[place] for place in range(len(items))]
 

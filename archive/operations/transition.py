@@ -114,6 +114,7 @@ def transition_many(caller: Caller, changes: Sequence[Transition], *, atomic: bo
             answers.update({place: Answer(refusal=refusal) for place in run})
         waiting = waiting[len(done) :]
     _all_or_nothing(atomic, answers, len(changes))
+    gate("transition.A2")
     _ask([(place, questions[place]) for place, answer in answers.items() if answer.result], Point.A2, answers)
     return [answers[place] for place in range(len(changes))]
 
