@@ -111,7 +111,7 @@ def without_triggers(owner: Connection, *tables: str) -> None:
         owner.execute(sql.SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(sql.Identifier(table)))
 
 
-Deed = str | sql.Composable | Callable[[Connection], object]
+Deed = str | sql.Composed | sql.SQL | Callable[[Connection], object]
 
 
 def tried(connection: Connection, world: World, *deeds: Deed) -> psycopg.Error | None:
