@@ -1,0 +1,87 @@
+"""The three decisions: parse, call one operation, lead back to the note."""
+
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from archive.authority import Caller
+from archive.curation.door import in_namespace
+from archive.lifecycle import Reason, State
+from archive.operations.review import review
+from archive.operations.transition import Moved, archive, promote, revoke
+from archive.records import NoteRecord
+from archive.refusals import (
+    AuthorityRefused,
+    Conflict,
+    Fault,
+    IllegalTransition,
+    InvalidRequest,
+    LifecycleVersionConflict,
+    SourceRevisionRevoked,
+)
+from archive.requests import Transition
+
+_OPERATION: Final[dict[State, Callable[[Caller, Transition], Moved]]] = {
+    State.PROMOTED: promote,
+    State.ARCHIVED: archive,
+    State.REVOKED: revoke,
+}
+_FIELDS: Final = frozenset({"csrfmiddlewaretoken", "expected_version", "reason"})
+_VERSION_DIGITS: Final = 10
+
+
+@in_namespace("POST")
+def decide(request: HttpRequest, caller: Caller, note_id: UUID, to_state: State) -> HttpResponse:
+    """Take one decision on the version that the form showed; a note that moved answers 409 with where it stands now."""
+    change = _parse(request, note_id, to_state)
+    try:
+        moved = _OPERATION[to_state](caller, change)
+    except (LifecycleVersionConflict, IllegalTransition) as refusal:
+        return _moved_on(request, caller, change, refusal)
+    messages.success(request, _told(moved))
+    return redirect("note", ns=caller.namespace, note_id=note_id)
+
+
+def _parse(request: HttpRequest, note_id: UUID, to_state: State) -> Transition:
+    faults = [Fault(f"/{name}", "no such field") for name in sorted(request.POST.keys() - _FIELDS) if name.isascii()]
+    faults += [Fault(f"/{name}", "more than once") for name in _FIELDS if len(request.POST.getlist(name)) > 1]
+    version = request.POST.get("expected_version", "")
+    if not (version.isascii() and version.isdigit() and len(version) <= _VERSION_DIGITS):
+        faults.append(Fault("/expected_version", "the version that the page showed"))
+    reason = request.POST.get("reason") or None
+    if reason is not None and reason not in set(Reason):
+        faults.append(Fault("/reason", "one of " + ", ".join(Reason)))
+    if faults:
+        raise InvalidRequest(faults)
+    return Transition(note_id, to_state, int(version), None if reason is None else Reason(reason))
+
+
+def _told(moved: Moved) -> str:
+    note = moved.note
+    told = (
+        f"{note.source_key}, revision {note.source_revision}, is {note.state} now, at version {note.lifecycle_version}."
+    )
+    if moved.superseded is not None:
+        earlier = moved.superseded
+        told += f" Revision {earlier.source_revision} was archived with it, at version {earlier.lifecycle_version}."
+    return told
+
+
+def _moved_on(request: HttpRequest, caller: Caller, change: Transition, refusal: Conflict) -> HttpResponse:
+    today, revoked = _today(caller, change.note_id)
+    shown = {"refusal": refusal, "today": today, "revoked": revoked, "ns": caller.namespace, "note_id": change.note_id}
+    return render(request, "curation/moved.html", shown, status=refusal.status)
+
+
+def _today(caller: Caller, note_id: UUID) -> tuple[NoteRecord | None, bool]:
+    """Look where a note stands now, for whoever may review it; a tombstone has no more to tell than that."""
+    try:
+        return review(caller, note_id).note, False
+    except SourceRevisionRevoked:
+        return None, True
+    except AuthorityRefused:
+        return None, False

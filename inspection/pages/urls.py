@@ -1,0 +1,24 @@
+"""The addresses of the reading pages. Those of the decisions stand in archive.curation.urls."""
+
+from typing import Final
+
+from django.urls import URLPattern, path
+
+from archive.curation import urls as _curation  # noqa: F401 - registers the converter of keys
+from inspection.pages import sign, views
+
+_NS: Final = "ns/<key:ns>"
+
+urlpatterns: list[URLPattern] = [
+    path("", views.door, name="door"),
+    path("sign-in", sign.SignIn.as_view(), name="sign-in"),
+    path("sign-out", sign.SignOut.as_view(), name="sign-out"),
+    path(_NS, views.home, name="home"),
+    path(f"{_NS}/notes", views.notes, name="notes"),
+    path(f"{_NS}/notes/<uuid:note_id>", views.note, name="note"),
+    path(f"{_NS}/notes/<uuid:note_id>/revocation", views.revocation, name="revocation"),
+    path(f"{_NS}/receipts", views.receipts, name="receipts"),
+    path(f"{_NS}/receipts/<key:request_id>", views.receipt, name="receipt"),
+    path(f"{_NS}/receipts/<key:request_id>/file", views.receipt_file, name="receipt-file"),
+    path(f"{_NS}/events", views.events, name="events"),
+]

@@ -1,0 +1,182 @@
+"""The reading pages: parse, read, render."""
+
+import json
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from archive import canonical, limits
+from archive.authority import Caller
+from archive.curation.door import in_namespace, refused, signed_in
+from archive.curation.reading import decisions, text_of
+from archive.lifecycle import Reason, State
+from archive.records import NoteRecord
+from archive.refusals import (
+    AuthorityRefused,
+    Fault,
+    InvalidRequest,
+    LifecycleVersionConflict,
+    NotFound,
+    SourceRevisionRevoked,
+)
+from archive.requests import Checker
+from inspection import reads
+from inspection.pages.visible import visible
+from inspection.reads import PageRequest
+
+_LATEST: Final = 6
+_GET: Final = ("GET", "HEAD")
+
+
+@signed_in(*_GET)
+def door(request: HttpRequest, subject: str) -> HttpResponse:
+    """Lead on to the first namespace in which the subject holds a grant."""
+    served = reads.served_namespaces(subject)
+    if not served:
+        raise AuthorityRefused
+    return redirect("home", ns=served[0])
+
+
+@in_namespace(*_GET)
+def home(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """What waits, where everything stands, what was asked last, and how to ask."""
+    overview = reads.overview(caller)
+    try:
+        latest = reads.list_receipts(caller, PageRequest(limit=_LATEST)).items
+    except AuthorityRefused:
+        latest = None
+    shown = {
+        "ns": caller.namespace,
+        "owner": caller.binding.owner,
+        "served": reads.served_namespaces(caller.subject),
+        "counts": overview.counts,
+        "total": sum(overview.counts.values()),
+        "waiting": overview.counts[State.CANDIDATE],
+        "oldest_candidate_at": overview.oldest_candidate_at,
+        "latest": latest,
+        "base": f"{request.scheme}://{request.get_host()}/api/v1/ns/{caller.namespace}",
+    }
+    return render(request, "pages/home.html", shown)
+
+
+@in_namespace(*_GET)
+def notes(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """The notes of a namespace, by state and source if the address says so."""
+    asked = _query(request, {"state", "source", "cursor"})
+    state, source = asked.get("state"), asked.get("source")
+    check = Checker()
+    if state is not None and state not in set(State):
+        check.fault("/state", "one of " + ", ".join(State))
+    if source is not None:
+        check.identifier("/source", source)
+    check.settle()
+    page = reads.list_notes(
+        caller,
+        PageRequest(cursor=asked.get("cursor")),
+        state=None if state is None else State(state),
+        source_key=source,
+    )
+    shown = {"ns": caller.namespace, "page": page, "state": state, "source": source, "states": tuple(State)}
+    return render(request, "pages/notes.html", {**shown, "beginning": "cursor" not in asked})
+
+
+@in_namespace(*_GET)
+def receipts(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """The receipts of a namespace, newest first, each checked."""
+    asked = _query(request, {"cursor"})
+    page = reads.list_receipts(caller, PageRequest(cursor=asked.get("cursor")))
+    return render(
+        request, "pages/receipts.html", {"ns": caller.namespace, "page": page, "beginning": "cursor" not in asked}
+    )
+
+
+@in_namespace(*_GET)
+def events(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Everything that happened in a namespace, in the order in which it did."""
+    asked = _query(request, {"cursor"})
+    page = reads.namespace_events(caller, PageRequest(cursor=asked.get("cursor")))
+    full = len(page.items) == limits.PAGE_SIZE_DEFAULT
+    shown = {"ns": caller.namespace, "page": page, "full": full, "beginning": "cursor" not in asked}
+    return render(request, "pages/events.html", shown)
+
+
+@in_namespace(*_GET)
+def note(request: HttpRequest, caller: Caller, note_id: UUID) -> HttpResponse:
+    """One note: what it says, to whoever may review it, and everything that happened to it."""
+    record = reads.note_record(caller, note_id)
+    try:
+        reviewed = text_of(caller, record)
+    except SourceRevisionRevoked:
+        # Revoked between the two looks: from here on it is a tombstone like any other.
+        record, reviewed = reads.note_record(caller, note_id), None
+    if reviewed is not None:
+        record = reviewed.note
+    shown: dict[str, Any] = {
+        "ns": caller.namespace,
+        "note": record,
+        "events": reads.note_events(caller, note_id),
+        "offered": decisions(caller, record),
+        "reasons": tuple(Reason),
+    }
+    if reviewed is not None:
+        shown["text"] = visible(reviewed.text)
+        shown["promoted"] = reviewed.promoted
+        shown["promoted_text"] = None if reviewed.promoted_text is None else visible(reviewed.promoted_text)
+    return render(request, "pages/tombstone.html" if record.state == State.REVOKED else "pages/note.html", shown)
+
+
+@in_namespace(*_GET)
+def revocation(request: HttpRequest, caller: Caller, note_id: UUID) -> HttpResponse:
+    """Say what a revocation would destroy, and ask once more; this page itself decides nothing."""
+    asked = _query(request, {"version"})
+    record = reads.note_record(caller, note_id)
+    if asked.get("version") != str(record.lifecycle_version):
+        return _moved_on(request, caller, record)
+    if not decisions(caller, record).revoke:
+        raise AuthorityRefused
+    shown = {"ns": caller.namespace, "note": record, "reasons": tuple(Reason)}
+    return render(request, "pages/revocation.html", shown)
+
+
+def _moved_on(request: HttpRequest, caller: Caller, record: NoteRecord) -> HttpResponse:
+    refusal = LifecycleVersionConflict()
+    shown = {"refusal": refusal, "today": record, "ns": caller.namespace, "note_id": record.id}
+    return render(request, "curation/moved.html", shown, status=refusal.status)
+
+
+@in_namespace(*_GET)
+def receipt(request: HttpRequest, caller: Caller, request_id: str) -> HttpResponse:
+    """One receipt, with its digest computed again from what is stored."""
+    told = reads.receipt(caller, request_id)
+    shown = {
+        "ns": caller.namespace,
+        "receipt": told,
+        "canonical": json.dumps(told, indent=2, sort_keys=True, ensure_ascii=False),
+    }
+    return render(request, "pages/receipt.html", shown)
+
+
+@in_namespace(*_GET)
+def receipt_file(request: HttpRequest, caller: Caller, request_id: str) -> HttpResponse:
+    """The receipt's canonical bytes, to be kept and verified elsewhere."""
+    told = reads.receipt(caller, request_id)
+    response = HttpResponse(canonical.encode(told), content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="receipt-{told["receipt_id"]}.json"'
+    return response
+
+
+def nowhere(request: HttpRequest, address: str = "") -> HttpResponse:
+    """Answer for every address that nothing else answers for."""
+    return refused(request, NotFound())
+
+
+def _query(request: HttpRequest, known: set[str]) -> dict[str, str]:
+    """Read the parameters of an address: only known ones, each once; an empty one is left out."""
+    faults = [Fault(f"/{name}", "once") for name in known if len(request.GET.getlist(name)) > 1]
+    if request.GET.keys() - known:
+        faults.append(Fault("", "only these: " + ", ".join(sorted(known))))
+    if faults:
+        raise InvalidRequest(faults)
+    return {name: value for name, value in request.GET.items() if isinstance(value, str) and value}

@@ -1,0 +1,1 @@
+"""The tags that templates use to show records."""

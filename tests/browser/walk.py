@@ -1,0 +1,131 @@
+"""Every page worth a look, who looks at it, and the ways in which it is looked at."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+from tests.browser import shelf
+from tests.browser.shelf import NAMESPACE, PASSWORD, SECOND, Shelf
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CURATOR, AUDITOR, NEWCOMER = shelf.USERS
+
+
+@dataclass(frozen=True)
+class View:
+    """One page, and whoever looks at it; None is nobody."""
+
+    name: str
+    address: str
+    user: str | None = CURATOR
+
+
+@dataclass(frozen=True)
+class Looks:
+    """A colour scheme and a width."""
+
+    scheme: str
+    width: int
+    height: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.scheme}-{self.width}"
+
+
+LOOKS = tuple(
+    Looks(scheme, width, height) for scheme, (width, height) in product(("light", "dark"), ((1280, 800), (360, 740)))
+)
+
+
+def views(here: Shelf) -> tuple[View, ...]:
+    """Name every page with real identifiers."""
+    ns, notes = f"/ns/{NAMESPACE}", f"/ns/{NAMESPACE}/notes"
+    return (
+        View("sign-in", "/sign-in", None),
+        View("home", ns),
+        View("home-empty", f"/ns/{SECOND}"),
+        View("home-refused", "/", NEWCOMER),
+        View("notes", notes),
+        View("notes-candidates", f"{notes}?state=candidate"),
+        View("notes-none", f"{notes}?state=candidate&source=nothing/here"),
+        View("notes-wrong", f"{notes}?state=lost"),
+        View("note-revision", f"{notes}/{here.revision}"),
+        View("note-hidden", f"{notes}/{here.hidden}"),
+        View("note-promoted", f"{notes}/{here.promoted}"),
+        View("note-archived", f"{notes}/{here.archived}"),
+        View("note-longest", f"{notes}/{here.longest}"),
+        View("note-arabic", f"{notes}/{here.arabic}"),
+        View("note-without-text", f"{notes}/{here.revision}", AUDITOR),
+        View("tombstone", f"{notes}/{here.tombstone}"),
+        View("revocation", f"{notes}/{here.promoted}/revocation?version=2"),
+        View("moved", f"{notes}/{here.promoted}/revocation?version=1"),
+        View("receipts", f"{ns}/receipts"),
+        View("receipts-empty", f"/ns/{SECOND}/receipts"),
+        View("receipt", f"{ns}/receipts/{here.receipt}"),
+        View("receipt-miss", f"{ns}/receipts/{here.miss}"),
+        View("events", f"{ns}/events"),
+        View("nowhere", "/no/such/page"),
+    )
+
+
+class Visitor:
+    """Somebody in front of the browser, in one look; keeps what the console complains about."""
+
+    def __init__(self, browser: "Browser", site: str, looks: Looks) -> None:
+        self._browser, self._site, self._looks = browser, site, looks
+        self._pages: dict[str | None, Page] = {}
+        self.complaints: list[str] = []
+        self.strangers: list[str] = []
+
+    def page(self, user: str | None) -> "Page":
+        """This person's own browser window, signed in."""
+        if user not in self._pages:
+            context = self._browser.new_context(
+                color_scheme=self._looks.scheme,  # type: ignore[arg-type]
+                viewport={"width": self._looks.width, "height": self._looks.height},
+                reduced_motion="reduce",
+            )
+            page = context.new_page()
+            page.on("console", lambda said: self.complaints.append(said.text) if _complains(said.text) else None)
+            page.on("pageerror", lambda error: self.complaints.append(str(error)))
+            page.on(
+                "request", lambda sent: None if sent.url.startswith(self._site) else self.strangers.append(sent.url)
+            )
+            self._pages[user] = page
+            if user is not None:
+                self._sign_in(page, user)
+        return self._pages[user]
+
+    def visit(self, view: View) -> "Page":
+        """Open one page as whoever looks at it."""
+        page = self.page(view.user)
+        page.goto(self._site + view.address)
+        return page
+
+    def leave(self) -> None:
+        for page in self._pages.values():
+            page.context.close()
+
+    def _sign_in(self, page: "Page", user: str) -> None:
+        page.goto(f"{self._site}/sign-in")
+        page.fill("#id_username", user)
+        page.fill("#id_password", PASSWORD)
+        page.click("button[type=submit]")
+        page.wait_for_load_state()
+
+
+def _complains(said: str) -> bool:
+    # A page that is itself a refusal is reported by its status; that is no fault of the page.
+    return "Failed to load resource: the server responded with a status of 4" not in said
+
+
+def visitors(browser: "Browser", site: str) -> "Iterator[tuple[Looks, Visitor]]":
+    """A visitor for each look, gone at the end."""
+    for looks in LOOKS:
+        visitor = Visitor(browser, site, looks)
+        yield looks, visitor
+        visitor.leave()
