@@ -6,4 +6,9 @@ from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lychd.settings")
 
-application = get_asgi_application()
+_django = get_asgi_application()
+
+# Only after the applications are loaded.
+from lychd.middleware import BoundedBodies  # noqa: E402
+
+application = BoundedBodies(_django)

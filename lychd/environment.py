@@ -31,6 +31,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LYCHD_LOCK_TIMEOUT_MS": "a whole number of milliseconds above zero",
     "LYCHD_LOG_LEVEL": "DEBUG, INFO, WARNING or ERROR",
     "LYCHD_PROXY_TLS_HEADER": "true or false",
+    "LYCHD_READS_PER_MINUTE": "a whole number above zero",
+    "LYCHD_RECALLS_PER_MINUTE": "a whole number above zero",
     "LYCHD_SECRET_KEY": "at least 50 characters",
     "LYCHD_SERVING_ROLE": "the name of a PostgreSQL role",
     "LYCHD_SSL_REDIRECT": "true or false",
@@ -41,6 +43,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LYCHD_TEST_STATE_DIR": "a folder",
     "LYCHD_TIME_ZONE": "a time zone such as Europe/Vienna",
     "LYCHD_TRANSACTION_TIMEOUT_MS": "a whole number of milliseconds above zero",
+    "LYCHD_WRITES_PER_MINUTE": "a whole number above zero",
 }
 
 _INSTANCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")

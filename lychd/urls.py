@@ -1,20 +1,23 @@
 """The addresses of the whole service."""
 
-from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from inspection.pages.views import nowhere
-
-
-def healthz(request: HttpRequest) -> HttpResponse:
-    """Answer that the process is alive; says nothing about the database."""
-    return HttpResponse("ok\n", content_type="text/plain")
-
+from lychd import health, problems
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("healthz", healthz, name="healthz"),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("api/v1/", include("lychd.api")),
+    # Programs get a problem document at every wrong address of theirs, in development too.
+    re_path(r"^api(?:/(?P<rest>.*))?$", problems.nowhere),
     path("", include("archive.curation.urls")),
     path("", include("inspection.pages.urls")),
-    # Last, so that a wrong address has our page in development too. Programs get theirs, and admin adds its slash itself.
+    # Last, so that a wrong address has our page in development too. Admin adds its slash itself.
     re_path(r"^(?!api(?:/|$)|admin$|static/|media/)(?P<address>.*)$", nowhere),
 ]
+
+handler400 = "lychd.problems.bad_request"
+handler403 = "lychd.problems.permission_denied"
+handler404 = "lychd.problems.page_not_found"
+handler500 = "lychd.problems.server_error"

@@ -1,0 +1,1 @@
+"""The REST edge of the archive: parse, call one operation, render."""

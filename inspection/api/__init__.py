@@ -1,0 +1,1 @@
+"""The REST edge of inspection: GET, read once, render."""

@@ -1,0 +1,17 @@
+"""The addresses of reads, below /api/v1."""
+
+from typing import Final
+
+from django.urls import URLPattern, path
+
+from inspection.api import views
+
+urlpatterns: Final[list[URLPattern]] = [
+    path("configuration", views.Configuration.as_view(), name="configuration"),
+    path("ns/<str:ns>/notes/<str:note_id>", views.NoteRecords.as_view(), name="note"),
+    path("ns/<str:ns>/notes/<str:note_id>/events", views.NoteEvents.as_view(), name="note-events"),
+    path("ns/<str:ns>/intakes", views.OwnIntakes.as_view(), name="intakes"),
+    path("ns/<str:ns>/intakes/<str:request_id>", views.IntakeRecords.as_view(), name="intake"),
+    path("ns/<str:ns>/events", views.Events.as_view(), name="events"),
+    path("ns/<str:ns>/receipts/<str:request_id>", views.Receipts.as_view(), name="receipt"),
+]
