@@ -144,14 +144,20 @@ def _grants(connection: BaseDatabaseWrapper, role: str) -> Iterable[sql.Composed
     yield sql.SQL("GRANT {} ON ALL SEQUENCES IN SCHEMA {} TO {}").format(
         sql.SQL(", ").join(map(sql.SQL, SEQUENCE_PRIVILEGES)), schema, to
     )
-    for (signature,) in _rows(
+    for signature, fires in _rows(
         connection,
-        "SELECT p.oid::regprocedure::text FROM pg_catalog.pg_proc p"
+        "SELECT p.oid::regprocedure::text, p.prorettype = 'pg_catalog.trigger'::regtype FROM pg_catalog.pg_proc p"
         " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace"
         " WHERE n.nspname = %s AND pg_catalog.pg_get_userbyid(p.proowner) = current_user AND p.prokind IN ('f', 'p')",
         SCHEMA,
     ):
-        yield sql.Composed([sql.SQL("GRANT EXECUTE ON ROUTINE "), sql.SQL(signature), sql.SQL(" TO {}").format(to)])
+        routine = sql.Composed([sql.SQL("ON ROUTINE "), sql.SQL(signature)])
+        if fires:
+            # A trigger fires without this privilege. With it, a role could hang the function on a table of its own,
+            # and one that runs as the owner would then write whatever that table says.
+            yield sql.SQL("REVOKE ALL {} FROM {}, {}").format(routine, public, to)
+        else:
+            yield sql.SQL("GRANT EXECUTE {} TO {}").format(routine, to)
 
 
 def _tables(connection: BaseDatabaseWrapper) -> list[str]:
@@ -255,6 +261,29 @@ def _function_messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage
     ]
     if loose:
         yield Error(f"Functions without a pinned search_path: {', '.join(loose)}.", hint=hint, id="lychd.E104")
+    lendable = _lendable(connection)
+    if lendable:
+        yield Error(
+            f"Trigger functions with the owner's rights that the service could misuse: {', '.join(lendable)}.",
+            hint=hint,
+            id="lychd.E107",
+        )
+
+
+def _lendable(connection: BaseDatabaseWrapper) -> list[str]:
+    """The trigger functions that run as their owner and that the serving role could hang on a table of its own."""
+    return [
+        signature
+        for (signature,) in _rows(
+            connection,
+            "SELECT p.oid::regprocedure::text FROM pg_catalog.pg_proc p"
+            " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace JOIN pg_catalog.pg_roles r ON r.rolname = %s"
+            " WHERE n.nspname = %s AND p.prosecdef AND p.prorettype = 'pg_catalog.trigger'::regtype"
+            " AND pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE') ORDER BY 1",
+            settings.LYCHD_SERVING_ROLE,
+            SCHEMA,
+        )
+    ]
 
 
 def _log_messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
