@@ -20,7 +20,7 @@ from archive.bindings import Binding
 from archive.gates import gate
 from archive.models import Grant, Principal
 from archive.refusals import AuthorityRefused, AuthorityUnavailable, NamespaceNotServed
-from archive.transactions import reading
+from archive.transactions import hang_up_if_dead, reading
 
 log = logging.getLogger(__name__)
 
@@ -158,6 +158,7 @@ def decide(questions: Sequence[AuthorityQuestion], point: Point) -> list[bool]:
         answers = list(asked.decide_many(questions))
     except Exception as error:
         log.error("authority failed", extra={"point": point.value, "error": type(error).__name__})
+        hang_up_if_dead()
         raise AuthorityUnavailable from None
     late = point is Point.A1 and time.monotonic() - started > limits.AUTHORITY_ANSWER_SECONDS
     if late or len(answers) != len(questions):

@@ -115,8 +115,19 @@ def reading() -> Iterator[None]:
         yield
     except Error as error:
         fault = _named(error, committing=False)
+        hang_up_if_dead()
     if fault is not None:
         raise fault
+
+
+def hang_up_if_dead() -> None:
+    """Close a connection that has died between two transactions, so that the next act of this thread gets another.
+
+    Between two HTTP requests Django does this; a command, a worker or a long batch has nobody else to do it.
+    """
+    connection = connections[DEFAULT_DB_ALIAS]
+    if connection.connection is not None and not connection.in_atomic_block and not connection.is_usable():
+        connection.close()
 
 
 @contextmanager
