@@ -32,6 +32,7 @@ class ArchiveView(APIView):
     throttle_classes: tuple[type[BaseThrottle], ...] = (CourtesyLimit,)
     metadata_class = None
     versioning_class = None
+    format_kwarg = None
 
     body_limit: ClassVar[int] = limits.BODY_MAX_BYTES
     query: ClassVar[tuple[str, ...]] = ()
