@@ -1,0 +1,1 @@
+"""How well the archive finds: reading sets with human judgements, asked through the operations (`lychd evaluate`)."""
