@@ -6,6 +6,7 @@ an allowance and never a miss. The answer to a refused caller is the same at eve
 """
 
 import logging
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -209,7 +210,8 @@ class Caller:
     def in_namespace(cls, subject: str | None, namespace: str) -> Self:
         """Meet the caller at the door of a namespace; every refusal looks alike (R-L-038, S-089)."""
         bindings.require_profile()
-        if subject is None:
+        # What no namespace can be called is not looked for either.
+        if subject is None or not re.match(limits.ADDRESS_KEY_PATTERN, namespace):
             raise AuthorityRefused
         with reading():
             binding = bindings.source().find(namespace)
@@ -246,6 +248,8 @@ def subject_of_user(user_pk: int | None) -> str | None:
 
 def active_subject(subject: str) -> str | None:
     """Return `subject` if an active principal has it, else None."""
+    if not re.match(limits.IDENTIFIER_PATTERN, subject):
+        return None
     with reading():
         return Principal.objects.filter(subject=subject, active=True).values_list("subject", flat=True).first()
 

@@ -72,6 +72,14 @@ class Checker:
             raise InvalidRequest(self.faults)
 
 
+def well_formed(pointer: str, value: str) -> str:
+    """Return a key or request identity that can stand in an address; any other is refused before anything is asked."""
+    check = Checker()
+    check.address_key(pointer, value)
+    check.settle()
+    return value
+
+
 def is_blank(text: str) -> bool:
     """Say whether every character is a separator, a control or a format character (Z, Cc, Cf)."""
     return all(

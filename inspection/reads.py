@@ -23,6 +23,7 @@ from archive.lifecycle import State
 from archive.models import Grant, IntakeRequest, LifecycleEvent, Namespace, Note, Recall
 from archive.records import METADATA, EventRecord, NoteRecord
 from archive.refusals import AuthorityRefused, Fault, InvalidRequest, ReceiptAbsent, RecordAbsent
+from archive.requests import Checker, well_formed
 from archive.transactions import reading, snapshot
 
 T = TypeVar("T")
@@ -47,6 +48,8 @@ class PageRequest:
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= limits.PAGE_SIZE_MAX:
             raise InvalidRequest([Fault("/limit", f"a whole number from 1 to {limits.PAGE_SIZE_MAX}")])
+        if self.cursor is not None and not self.cursor.isascii():
+            raise InvalidRequest([Fault("/cursor", "a cursor that this very list gave, unchanged")])
 
     def as_keys(self) -> dict[str, Any]:
         return {"limit": self.limit, "cursor": self.cursor}
@@ -111,6 +114,10 @@ def list_notes(
     source_key: str | None = None,
 ) -> Page[NoteRecord]:
     """List notes by time of intake, oldest first; an absent namespace lists empty (R-L-130..137)."""
+    if source_key is not None:
+        check = Checker()
+        check.identifier("/source_key", source_key)
+        check.settle()
     filters = {"list": "notes", "state": None if state is None else state.value, "source_key": source_key}
 
     def look(namespace: Namespace | None) -> Page[NoteRecord]:
@@ -211,6 +218,7 @@ class IntakeRecord:
 
 def intake_record(caller: Caller, request_id: str) -> IntakeRecord:
     """Return what an intake request led to; raises `RecordAbsent` (R-L-133)."""
+    well_formed("/request_id", request_id)
 
     def look(namespace: Namespace | None) -> IntakeRecord:
         request = (
@@ -274,6 +282,7 @@ def namespace_events(caller: Caller, page: PageRequest) -> Page[EventRecord]:
 
 def receipt(caller: Caller, request_id: str) -> dict[str, Any]:
     """Return one historical receipt after checking it; it says nothing of today's eligibility (R-L-140..147)."""
+    well_formed("/request_id", request_id)
 
     def look(namespace: Namespace | None) -> dict[str, Any]:
         row = None if namespace is None else Recall.objects.filter(namespace=namespace, request_id=request_id).first()

@@ -16,6 +16,7 @@ from archive.refusals import (
     ReceiptSchemaMismatch,
     SelectionStale,
 )
+from archive.requests import well_formed
 from archive.transactions import shared
 
 
@@ -61,6 +62,7 @@ def resolve(caller: Caller, request_id: str) -> Resolved:
 
     Raises `ReceiptAbsent`, `ReceiptSchemaMismatch`, `ReceiptBindingMismatch`, `SelectionStale`, `IntegrityFailure`.
     """
+    well_formed("/request_id", request_id)
     lookup = canonical.lookup_digest(Action.RESOLVE, caller.namespace, {"request_id": request_id})
     question = caller.asks(Action.RESOLVE, about=lookup)
     question.require(Point.A0)
