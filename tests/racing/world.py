@@ -1,0 +1,303 @@
+"""The ground every schedule starts from, and the parts that actors play on it.
+
+Each schedule has a namespace of its own: nothing in one depends on rows of another, so a fresh key is a fresh database
+and costs no truncation. A neighbour namespace with the same keys and identities stands beside it and must not change.
+
+A planted world has roses/1 promoted, roses/2 and roses/3 candidates, and the intake `taken` of roses/1; a recalled one
+has bob's receipt `earlier` of roses/1 besides.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import psycopg
+from django.conf import settings
+from django.test import override_settings
+
+from archive import gates
+from archive.authority import Action, AuthorityQuestion, Caller
+from archive.lifecycle import Reason, State
+from archive.operations import host
+from archive.operations.flag import flag
+from archive.operations.intake import intake, intake_many
+from archive.operations.migration import migrate
+from archive.operations.rebuild import rebuild_lexical
+from archive.operations.recall import recall
+from archive.operations.resolution import resolve
+from archive.operations.review import review
+from archive.operations.transition import archive, promote, revoke, transition_many
+from archive.records import NoteRecord
+from archive.refusals import Refusal
+from archive.requests import Intake, LexicalRecall, Transition
+from inspection import reads
+from tests import cast
+from tests.racing import invariants
+
+NEIGHBOUR: Final = "neighbour"
+TEMPLATE: Final = "template"
+TEXTS: Final = {"1": "Roses want morning sun.", "2": "Roses want evening sun.", "3": "Roses want no sun at all."}
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class World:
+    """One namespace, those who act in it, and the notes it began with."""
+
+    key: str
+    owner: "psycopg.Connection[Any]"
+    notes: dict[str, NoteRecord] = field(default_factory=dict)
+
+    def caller(self, subject: str) -> Caller:
+        """Meet the namespace at its door, as the binding is then."""
+        return Caller.in_namespace(subject, self.key)
+
+    def ledger(self) -> invariants.Ledger:
+        """Everything retained here now."""
+        return invariants.read(self.owner, self.key)
+
+    def authority(self) -> frozenset[tuple[str, str, str]]:
+        """Who may do what here now, under which policy."""
+        return frozenset(
+            self.owner.execute(
+                "SELECT subject, action, policy_revision FROM lychd_grant WHERE namespace_key = %s"
+                " AND revoked_at IS NULL",
+                [self.key],
+                prepare=True,
+            ).fetchall()
+        )
+
+    def ask(self, note: str, state: State, **more: Any) -> Transition:
+        """The decision to bring a note of the beginning into a state, on the version it had then."""
+        return cast.step(self.notes[note], state, **more)
+
+
+def prepare(owner: "psycopg.Connection[Any]") -> None:
+    """Make the namespace whose configuration the worlds copy, and the neighbour whom nothing may touch."""
+    cast.plant(TEMPLATE)
+    cast.plant(NEIGHBOUR)
+    neighbour = World(NEIGHBOUR, owner)
+    _furnish(neighbour)
+    recall(neighbour.caller("bob"), LexicalRecall("earlier", "roses sun"))
+    revoke(neighbour.caller("alice"), neighbour.ask("3", State.REVOKED))
+    flag(neighbour.caller("bob"), neighbour.notes["1"].id, Reason.OTHER)
+
+
+def bare(owner: "psycopg.Connection[Any]") -> World:
+    """A namespace that is configured, and in which nothing was ever taken in."""
+    key = f"world-{next(_numbers)}"
+    owner.execute(
+        "INSERT INTO lychd_binding (namespace_key, owner, policy_revision, text_configuration, second_person,"
+        " configured_by, configured_at) SELECT %s, owner, policy_revision, text_configuration, second_person,"
+        " configured_by, configured_at FROM lychd_binding WHERE namespace_key = %s",
+        [key, TEMPLATE],
+        prepare=True,
+    )
+    owner.execute(
+        "INSERT INTO lychd_grant (subject, namespace_key, owner, purpose, policy_revision, action, granted_by)"
+        " SELECT subject, %s, owner, purpose, policy_revision, action, granted_by FROM lychd_grant"
+        " WHERE namespace_key = %s",
+        [key, TEMPLATE],
+        prepare=True,
+    )
+    return World(key, owner)
+
+
+def planted(owner: "psycopg.Connection[Any]") -> World:
+    """The world described above."""
+    world = bare(owner)
+    _furnish(world)
+    return world
+
+
+class Open:
+    """Allows everything: the beginning of a world is no act that anybody asks about, and authority costs time."""
+
+    def decide_many(self, questions: Sequence[AuthorityQuestion]) -> Sequence[bool]:
+        return [True] * len(questions)
+
+
+def _furnish(world: World) -> None:
+    with override_settings(LYCHD_ARCHIVE={**settings.LYCHD_ARCHIVE, "authorizer": "tests.racing.world.Open"}):
+        _write(world)
+
+
+def _write(world: World) -> None:
+    alice = world.caller("alice")
+    taken = [
+        Intake("taken" if revision == "1" else f"taken-{revision}", "roses", revision, text)
+        for revision, text in TEXTS.items()
+    ]
+    for answer in intake_many(alice, taken):
+        note = answer.given().note
+        world.notes[note.source_revision] = note
+    world.notes["1"] = promote(alice, world.ask("1", State.PROMOTED)).note
+
+
+def recalled(owner: "psycopg.Connection[Any]") -> World:
+    """The same after bob has recalled roses/1 once."""
+    world = planted(owner)
+    recall(world.caller("bob"), LexicalRecall("earlier", "roses sun"))
+    return world
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one actor does: its act, the gates it passes alone, how a repetition is answered, what ground it needs."""
+
+    name: str
+    act: Callable[[World], str]
+    gates: tuple[str, ...]
+    again: str | None = None
+    ground: Callable[["psycopg.Connection[Any]"], World] = planted
+
+    def __str__(self) -> str:
+        return self.name
+
+    def play(self, world: World) -> str:
+        """Perform the act and put its ending into one word; whatever is no refusal stays an error."""
+        try:
+            return self.act(world)
+        except Refusal as refusal:
+            return refusal.code
+
+
+def _intake(request: str, source: str, revision: str, text: str, world: World) -> str:
+    return str(intake(world.caller("alice"), Intake(request, source, revision, text)).outcome)
+
+
+def _intake_batch(world: World) -> str:
+    answers = intake_many(
+        world.caller("alice"),
+        [Intake("new", "tulips", "1", "Tulips want sand."), Intake("batched", "lilies", "1", "Lilies want shade.")],
+    )
+    return " ".join(str(one.result.outcome) if one.result else one.refusal.code for one in answers if one)  # type: ignore[union-attr]
+
+
+def _move(operation: Callable[[Caller, Transition], Any], note: str, state: State, world: World) -> str:
+    moved = operation(world.caller("alice"), world.ask(note, state))
+    after = f" after {moved.superseded.source_revision}" if moved.superseded else ""
+    return f"{moved.note.state} v{moved.note.lifecycle_version}{after}"
+
+
+def _move_batch(world: World) -> str:
+    answers = transition_many(world.caller("alice"), [world.ask("2", State.PROMOTED), world.ask("3", State.REVOKED)])
+    return " ".join(one.result.note.state if one.result else one.refusal.code for one in answers if one)  # type: ignore[union-attr]
+
+
+def _recall(request: str, world: World) -> str:
+    recalled = recall(world.caller("bob"), LexicalRecall(request, "roses sun"))
+    chosen = [f"{one['source_key']}/{one['source_revision']}" for one in recalled.receipt["selected"]]
+    return " ".join([recalled.outcome, *chosen])
+
+
+def _resolve(world: World) -> str:
+    resolved = resolve(world.caller("bob"), "earlier")
+    # All of it or nothing (I8), and the very text that was promoted.
+    assert [source.text for source in resolved.sources] == [TEXTS["1"]], "I8: not what the receipt selected"
+    return "resolved"
+
+
+def _review(world: World) -> str:
+    reviewed = review(world.caller("alice"), world.notes["2"].id)
+    assert reviewed.text == TEXTS["2"]
+    return f"reviewed beside {reviewed.promoted.source_revision if reviewed.promoted else 'nothing'}"
+
+
+def _flag(world: World) -> str:
+    flagged = flag(world.caller("bob"), world.notes["1"].id, Reason.OUTDATED)
+    return f"flagged v{flagged.lifecycle_version}{' again' if flagged.repeated else ''}"
+
+
+def _list(world: World) -> str:
+    return f"listed {len(reads.list_notes(world.caller('ivy'), reads.PageRequest()).items)}"
+
+
+def _discover(world: World) -> str:
+    return f"discovered {len(reads.configuration('otto', world.key)['bindings'])}"
+
+
+def _migrate(world: World, **configured: Any) -> str:
+    fields = {"owner": cast.OWNER, "policy_revision": cast.POLICY, **configured}
+    binding = host.configure_namespace(world.key, by="host:tests", **fields)
+    host.grant("otto", binding, [Action.MIGRATE_BINDING], by="host:tests")
+    gates.gate("configured")
+    migrated = migrate(world.caller("otto"), reason="the policy moved on", carry_grants=True)
+    return f"migrated{', rebuild needed' if migrated.rebuild_needed else ''}"
+
+
+def _rebuild(world: World) -> str:
+    return f"rebuilt {rebuild_lexical(world.key).notes}"
+
+
+def _withdraw(subject: str, action: Action, world: World) -> str:
+    return f"withdrew {host.withdraw(subject, world.key, [action])}"
+
+
+def _second_person(world: World) -> str:
+    host.configure_namespace(
+        world.key, owner=cast.OWNER, policy_revision=cast.POLICY, by="host:tests", second_person=True
+    )
+    return "asks for a second person"
+
+
+def held(action: str, *looked: str) -> tuple[str, ...]:
+    """The gates of an operation with one hold."""
+    return ("start", f"{action}.A1", *looked, "commit", f"{action}.A2")
+
+
+_INTAKE: Final = held("intake", "intake.looked")
+
+INTAKE: Final = Part("intake", partial(_intake, "new", "tulips", "1", "Tulips want sand."), _INTAKE, "replayed")
+INTAKE_OTHER: Final = Part(
+    "intake of other bytes", partial(_intake, "other", "tulips", "1", "Tulips want clay."), _INTAKE, "replayed"
+)
+INTAKE_ALIKE: Final = Part(
+    "intake by another request", partial(_intake, "alike", "tulips", "1", "Tulips want sand."), _INTAKE, "replayed"
+)
+INTAKE_REUSED: Final = Part(
+    "intake that reuses the request", partial(_intake, "new", "lilies", "1", "Lilies want shade."), _INTAKE, "replayed"
+)
+INTAKE_REPLAY: Final = Part("intake replayed", partial(_intake, "taken", "roses", "1", TEXTS["1"]), _INTAKE, "replayed")
+INTAKE_CONFLICT: Final = Part(
+    "intake in conflict", partial(_intake, "taken", "roses", "1", "Roses want clay."), ("start", *_INTAKE[1:3])
+)
+INTAKE_AGAIN: Final = Part(
+    "intake of what is revoked", partial(_intake, "again", "roses", "2", TEXTS["2"]), _INTAKE, "replayed"
+)
+INTAKE_BATCH: Final = Part("intake of a batch", _intake_batch, _INTAKE, "replayed replayed")
+PROMOTE_2: Final = Part("promote roses/2", partial(_move, promote, "2", State.PROMOTED), held("promote"))
+PROMOTE_3: Final = Part("promote roses/3", partial(_move, promote, "3", State.PROMOTED), held("promote"))
+ARCHIVE_1: Final = Part("archive roses/1", partial(_move, archive, "1", State.ARCHIVED), held("archive"))
+REVOKE_1: Final = Part("revoke roses/1", partial(_move, revoke, "1", State.REVOKED), held("revoke"))
+REVOKE_2: Final = Part("revoke roses/2", partial(_move, revoke, "2", State.REVOKED), held("revoke"))
+MOVE_BATCH: Final = Part("transitions of a batch", _move_batch, held("transition"))
+RECALL: Final = Part("recall", partial(_recall, "asked"), held("recall", "recall.looked"), "replayed")
+RECALL_REPLAY: Final = Part(
+    "recall replayed", partial(_recall, "earlier"), held("recall", "recall.looked"), "replayed", recalled
+)
+RESOLVE: Final = Part("resolve", _resolve, held("resolve"), ground=recalled)
+REVIEW: Final = Part("review", _review, held("review"))
+FLAG: Final = Part("flag", _flag, held("flag"))
+LIST: Final = Part("list notes", _list, ("start", "inspect_metadata.A2"))
+DISCOVER: Final = Part("discover the configuration", _discover, ("start", "discover_configuration.A2"))
+MIGRATE: Final = Part(
+    "migrate the policy",
+    partial(_migrate, policy_revision="policy-2"),
+    ("start", "configured", "migrate_binding.A1", "commit", "migrate_binding.A2"),
+)
+REWORD: Final = Part(
+    "migrate the text configuration",
+    partial(_migrate, text_configuration="english"),
+    ("start", "configured", "migrate_binding.A1", "commit", "migrate_binding.A2"),
+)
+REBUILD: Final = Part("rebuild", _rebuild, ("start", "commit", "commit", "commit"))
+SECOND_PERSON: Final = Part("ask for a second person", _second_person, ("start",))
+
+
+def withdrawal(subject: str, action: Action) -> Part:
+    """The part of an operator who takes a permission back, at any moment."""
+    return Part(f"withdraw {action}", partial(_withdraw, subject, action), ("start",))
