@@ -7,13 +7,17 @@ never retained lists empty; one under another binding refuses instead, and so do
 import base64
 import binascii
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
-from django.db.models import Count, Min, Q, QuerySet
+from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
+from django.db.models.expressions import RawSQL
 
 from archive import authority, bindings, canonical, limits, receipts
 from archive.authority import Action, AuthorityQuestion, Caller, Point
@@ -157,6 +161,57 @@ def own_decisions(caller: Caller, note_ids: Sequence[UUID]) -> dict[UUID, EventR
             namespace=namespace, note_id__in=note_ids, note__admitted_subject=caller.subject
         ).order_by("note_id", "-to_version")
         return {event.note_id: EventRecord.of(event) for event in events.distinct("note_id")}
+
+    return _read(caller, Action.LIST_OWN_INTAKES, keys, look)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a source stands among a subject's own intakes, whatever became of them; tombstones count."""
+
+    newest_digest: str
+    highest_number: int
+    revoked_digests: frozenset[str]
+
+    @classmethod
+    def of(cls, revisions: Sequence[tuple[str, str, str]]) -> "Standing":
+        """Sum up (revision, text digest, state), oldest first; a revision's number is what its name begins with."""
+        numbers = [int(found[1]) for revision, _, _ in revisions if (found := _NUMBERED.match(revision))]
+        return cls(
+            newest_digest=revisions[-1][1],
+            highest_number=max([len(revisions), *numbers]),
+            revoked_digests=frozenset(digest for _, digest, state in revisions if state == State.REVOKED),
+        )
+
+
+_NUMBERED: Final = re.compile(r"([0-9]{1,9})(?:-|$)")
+
+
+def own_standings(caller: Caller, source_keys: Sequence[str]) -> dict[str, Standing]:
+    """Say where up to 500 sources stand among what this subject took in; a source it never did is not in the answer."""
+    if len(source_keys) > limits.BATCH_INTAKE_MAX:
+        raise InvalidRequest([Fault("/source_keys", f"at most {limits.BATCH_INTAKE_MAX}")])
+    keys = {"list": "own_standings", "source_keys": sorted(set(source_keys))}
+
+    def look(namespace: Namespace | None) -> dict[str, Standing]:
+        if namespace is None:
+            return {}
+        asked_by_subject = IntakeRequest.objects.filter(note=OuterRef("pk"), subject=caller.subject)
+        rows = (
+            Note.objects.filter(
+                Exists(asked_by_subject),
+                namespace=namespace,
+                source__namespace=namespace,
+                source__source_key__in=keys["source_keys"],
+            )
+            # The number rises in the order of intake, where one moment may stamp many notes.
+            .order_by("source_id", RawSQL("archive_note.note_number", []))
+            .values_list("source__source_key", "source_revision", "text_digest", "state")
+        )
+        return {
+            key: Standing.of([(revision, digest, state) for _, revision, digest, state in revisions])
+            for key, revisions in groupby(rows, key=itemgetter(0))
+        }
 
     return _read(caller, Action.LIST_OWN_INTAKES, keys, look)
 

@@ -1,0 +1,62 @@
+"""Who acts and where: the same door that the API uses, with the principal named by the command line."""
+
+import argparse
+import os
+
+from django.conf import settings
+
+from archive.authority import Caller, active_subject
+from archive.bindings import Binding, require_profile, source
+from archive.models import ConfiguredBinding
+from archive.refusals import AuthorityRefused, NamespaceNotServed
+from archive.transactions import reading
+from inspection.reads import served_namespaces
+from lychd.commands.telling import UsageError
+from lychd.environment import gather
+
+
+def caller(options: argparse.Namespace) -> Caller:
+    """Meet a namespace as the principal of the command line; every refusal is the API's own."""
+    subject = options.subject or _given("LYCHD_AS")
+    if not subject:
+        raise UsageError("say who acts: --as SUBJECT, or set LYCHD_AS. `lychd principal list` shows who there is.")
+    require_profile()
+    if active_subject(subject) is None:
+        raise AuthorityRefused
+    namespace = options.namespace or _given("LYCHD_NAMESPACE")
+    if not namespace:
+        served = served_namespaces(subject)
+        if len(served) != 1:
+            raise UsageError(_choose(served))
+        namespace = served[0]
+    return Caller.in_namespace(subject, namespace)
+
+
+def binding(options: argparse.Namespace) -> Binding:
+    """Return the binding that a host command is about."""
+    namespace = options.namespace or _given("LYCHD_NAMESPACE")
+    if not namespace:
+        with reading():
+            served = tuple(
+                ConfiguredBinding.objects.filter(disabled_at__isnull=True)
+                .order_by("namespace_key")
+                .values_list("namespace_key", flat=True)[:100]
+            )
+        if len(served) != 1:
+            raise UsageError(_choose(served))
+        namespace = served[0]
+    with reading():
+        found = source().find(namespace)
+    if found is None:
+        raise NamespaceNotServed
+    return found
+
+
+def _given(name: str) -> str:
+    return gather(os.environ, settings.LYCHD_STATE_DIR).text(name)
+
+
+def _choose(served: tuple[str, ...]) -> str:
+    if not served:
+        return "say where: --namespace KEY, or set LYCHD_NAMESPACE. `lychd namespace configure` serves one."
+    return f"say where: --namespace KEY, or set LYCHD_NAMESPACE. There are: {', '.join(served)}."

@@ -1,0 +1,279 @@
+"""The host's own commands: set up, migrate, serve, look after."""
+
+import argparse
+import getpass
+import os
+import secrets
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.password_validation import validate_password
+from django.core import checks
+from django.core.exceptions import ValidationError
+from django.core.management import CommandError, call_command
+from django.db import DEFAULT_DB_ALIAS, ProgrammingError, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from archive import limits
+from archive.bindings import Binding
+from archive.models import ConfiguredBinding, Principal, Token
+from archive.models.columns import CLOCK
+from archive.operations import host
+from archive.refusals import InvalidRequest
+from archive.transactions import reading
+from lychd import places, roles
+from lychd.commands.telling import Told, Unready, UsageError, pairs, remark, table, tell
+from lychd.environment import written
+
+PROFILE_VARIABLE = "LYCHD_ARCHIVE_PROFILE"
+# Without letters and digits that look alike, since somebody may type it from a screen.
+_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
+
+
+# --- migrations ------------------------------------------------------------------------------------------------------
+
+
+def migrate(options: argparse.Namespace) -> Told:
+    """Bring the tables up to date and apply the grants, as the owner."""
+    if options.database not in connections:
+        raise UsageError(f"there is no connection {options.database!r}; there are {', '.join(connections)}")
+    before = pending(options.database)
+    run_migrations(options.database, *(word for word in (options.app, options.migration) if word))
+    left = pending(options.database)
+    applied = [name for name in before if name not in left]
+    text = "\n".join([*(f"applied  {name}" for name in applied), f"{len(applied)} applied, {len(left)} left"])
+    return Told({"applied": applied, "left": left}, text)
+
+
+def pending(alias: str) -> list[str]:
+    """Name the migrations that a connection's database does not have yet."""
+    executor = MigrationExecutor(connections[alias])
+    return [str(migration) for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
+
+
+def run_migrations(alias: str, *words: str) -> None:
+    """Migrate, and apply the grants that follow every migration; what is said meanwhile goes nowhere."""
+    try:
+        with redirect_stdout(StringIO()):
+            call_command("migrate", *words, database=alias, verbosity=0, interactive=False)
+    except CommandError as error:
+        raise UsageError(str(error)) from None
+    except ProgrammingError as error:
+        if getattr(error.__cause__, "sqlstate", None) == "42501":
+            raise Unready(
+                "This login may not change the tables: set DATABASE_OWNER_URL to the login of the role that owns them."
+            ) from None
+        raise
+
+
+# --- init ------------------------------------------------------------------------------------------------------------
+
+
+def init(options: argparse.Namespace) -> Told:
+    """Make what a first day needs; what is there already is left as it is and said."""
+    steps: list[tuple[str, str, str]] = []
+    waiting = pending("owner")
+    run_migrations("owner")
+    steps.append(("tables", "done" if waiting else "exists", f"{len(waiting)} migrations applied, grants applied"))
+    steps.append(("profile", *switch_on(settings.LYCHD_STATE_DIR)))
+    binding, configured = _first_binding(options)
+    steps.append(("namespace", configured, f"{binding.namespace}, owned by {binding.owner}, {binding.policy_revision}"))
+    user, password = _first_curator(options)
+    steps.append(("curator", "exists" if password is None else "done", user.get_username()))
+    given = give(user.get_username(), ("curator", "inspector", "recaller", "operator"), binding, user_id=user.pk)
+    given += give(options.agent, ("writer", "recaller"), binding)
+    steps.append(
+        ("grants", "done" if given else "exists", f"{given} given to {user.get_username()} and {options.agent}")
+    )
+    secret = _first_token(options.agent)
+    steps.append(("token", "exists" if secret is None else "done", f"for {options.agent}"))
+    document: dict[str, Any] = {
+        "steps": [{"step": step, "outcome": outcome, "what": what} for step, outcome, what in steps],
+        "namespace": binding.namespace,
+        "curator": user.get_username(),
+        "password": None if options.ask_password else password,
+        "agent": options.agent,
+        "token": secret,
+    }
+    return Told(document, _first_day(steps, document))
+
+
+def _first_day(steps: list[tuple[str, str, str]], told: dict[str, Any]) -> str:
+    lines = [table(("step", "outcome", "what"), steps, empty="")]
+    shown = [(name, told[name]) for name in ("password", "token") if told[name] is not None]
+    if shown:
+        rows = [("curator", told["curator"])] if told["password"] else []
+        lines += ["", "Shown once, kept nowhere:", pairs([*rows, *shown])]
+    lines += [
+        "",
+        "next:",
+        "  lychd serve",
+        f"  lychd ingest FOLDER --as {told['agent']}",
+        f"  lychd notes --as {told['curator']}",
+    ]
+    return "\n".join(lines)
+
+
+def switch_on(state: Path) -> tuple[str, str]:
+    """Write the profile into the instance's own file, where everybody can see it."""
+    places.make_state(state)
+    file = state / "environment"
+    if os.environ.get(PROFILE_VARIABLE, limits.PROFILE) != limits.PROFILE:
+        return "differs", f"the environment says {os.environ[PROFILE_VARIABLE]} and wins; unset {PROFILE_VARIABLE}"
+    if written(file).get(PROFILE_VARIABLE) == limits.PROFILE:
+        return "exists", f"{limits.PROFILE} in {file}"
+    kept = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    kept = [line for line in kept if line.partition("=")[0].strip() != PROFILE_VARIABLE]
+    draft = file.with_name(f"environment.{os.getpid()}")
+    draft.touch(mode=0o600)
+    draft.write_text("\n".join([*kept, f"{PROFILE_VARIABLE}={limits.PROFILE}", ""]), encoding="utf-8")
+    draft.rename(file)
+    return "done", f"{limits.PROFILE} written to {file}"
+
+
+def _first_binding(options: argparse.Namespace) -> tuple[Binding, str]:
+    with reading():
+        row = (
+            ConfiguredBinding.objects.filter(namespace_key=options.namespace, disabled_at__isnull=True)
+            .values("owner", "policy_revision", "text_configuration", "second_person")
+            .first()
+        )
+    if row is not None:
+        return Binding(namespace=options.namespace, **row), "exists"
+    made = host.configure_namespace(
+        options.namespace, owner=options.owner, policy_revision=options.policy, by=host.host_actor()
+    )
+    return made, "done"
+
+
+def _first_curator(options: argparse.Namespace) -> tuple[AbstractUser, str | None]:
+    users = get_user_model().objects
+    with reading():
+        user = users.filter(username=options.curator).first()
+    if user is not None:
+        return user, None
+    password = _asked_password() if options.ask_password else make_password()
+    with reading():
+        return users.create_user(options.curator, password=password, is_staff=True), password
+
+
+def make_password() -> str:
+    """Make a password that is typed without mistakes: twenty letters and digits in groups of five, 99 bits."""
+    return "-".join("".join(secrets.choice(_LETTERS) for _ in range(5)) for _ in range(4))
+
+
+def _asked_password() -> str:
+    if not sys.stdin.isatty():
+        raise UsageError("--ask-password needs a terminal; without it a password is made and shown once")
+    password = getpass.getpass("Password of the curator: ")
+    if password != getpass.getpass("Once more: "):
+        raise UsageError("the two passwords differ")
+    try:
+        validate_password(password)
+    except ValidationError as error:
+        raise UsageError(" ".join(error.messages)) from None
+    return password
+
+
+def give(subject: str, names: tuple[str, ...], binding: Binding, *, user_id: int | None = None) -> int:
+    """Make a principal and give it roles; returns how many grants are new."""
+    with reading():
+        known = Principal.objects.filter(subject=subject).values_list("user_id", flat=True).first()
+    if known is None or (user_id is not None and known != user_id):
+        host.map_principal(subject, user_id=user_id)
+    return len(host.grant(subject, binding, host.actions_of(names), by=host.host_actor()))
+
+
+def _first_token(agent: str) -> str | None:
+    with reading():
+        live = Token.objects.filter(principal__subject=agent, revoked_at__isnull=True, expires_at__gt=CLOCK).exists()
+    if live:
+        return None
+    try:
+        return host.issue_token(agent, by=host.host_actor(), name="first").secret
+    except InvalidRequest:
+        # Somebody disabled the agent on purpose; a second `init` does not undo that.
+        return None
+
+
+# --- serve -----------------------------------------------------------------------------------------------------------
+
+
+def serve(options: argparse.Namespace) -> None:
+    """Serve until Ctrl-C, from a database whose fences are all up."""
+    from lychd import serving
+
+    if not 1 <= options.workers <= 64:
+        raise UsageError("--workers takes 1 to 64")
+    require_fences()
+    if settings.LYCHD_ARCHIVE is None:
+        remark(f"The archive is switched off: `lychd init` switches it on, or set {PROFILE_VARIABLE}.")
+    door = serving.open_door(options.host, options.port)
+    if door.moved:
+        remark(f"Port {serving.DEFAULT_PORT} is taken, so this is port {door.port}.")
+    connections.close_all()
+
+    def ready() -> None:
+        document = {"address": door.address, "pid": os.getpid(), "workers": options.workers}
+        tell(Told(document, f"LychD Archive is at {door.address} (Ctrl-C ends it)"), as_json=options.as_json)
+
+    serving.serve(door, workers=options.workers, ready=ready)
+
+
+def require_fences() -> None:
+    """Refuse to serve from a database that is not migrated or whose fences are not all up."""
+    waiting = pending(DEFAULT_DB_ALIAS)
+    if waiting:
+        raise Unready(f"{len(waiting)} migrations are not applied. Run `lychd init`, or `lychd migrate`.")
+    for message in roles.check_database(databases=[DEFAULT_DB_ALIAS]):
+        if message.level >= checks.ERROR:
+            raise Unready(f"{message.msg} {message.hint} `lychd doctor` checks everything.")
+        remark(f"warning: {message.msg} {message.hint}")
+
+
+# --- doctor, metrics -------------------------------------------------------------------------------------------------
+
+
+def doctor(options: argparse.Namespace) -> Told:
+    """Check everything; exit 4 where something is wrong."""
+    from lychd.doctor import Verdict, examine
+
+    found = examine(deep=options.deep)
+    wrong = [one for one in found if one.verdict is Verdict.FAILED]
+    marks = {Verdict.OK: "ok", Verdict.NOTICE: "note", Verdict.FAILED: "WRONG"}
+    wide = max(len(one.check) for one in found)
+    lines = []
+    for one in found:
+        lines.append(f"{marks[one.verdict]:<5}  {one.check:<{wide}}  {one.seen}")
+        lines += [f"{'':<5}  {'':<{wide}}  -> {one.fix}"] if one.fix is not None else []
+    lines += ["", f"{len(wrong)} of {len(found)} checks failed." if wrong else f"All {len(found)} checks passed."]
+    document = {"passed": not wrong, "findings": [one.as_json() for one in found]}
+    return Told(document, "\n".join(lines), 4 if wrong else 0)
+
+
+def metrics(options: argparse.Namespace) -> Told:
+    """Print the figures."""
+    from lychd.metrics import exposition, figures
+
+    if options.as_json:
+        return Told({"metrics": figures()}, "")
+    return Told({}, exposition())
+
+
+# --- demo ------------------------------------------------------------------------------------------------------------
+
+
+def demo(options: argparse.Namespace) -> Told | None:
+    """Show the whole archive with a handbook in it."""
+    from lychd import demo as demonstration
+
+    if options.remove:
+        return demonstration.remove()
+    demonstration.show(options)
+    return None

@@ -1,0 +1,121 @@
+"""Served namespaces and their bindings, and the index of their words."""
+
+import argparse
+from typing import Any
+
+from archive import canonical
+from archive.models import ConfiguredBinding, Namespace
+from archive.operations import host, migration
+from archive.operations.rebuild import rebuild_lexical
+from archive.transactions import reading
+from lychd.commands import acting
+from lychd.commands.telling import Progress, Told, pairs, table
+
+
+def configure(options: argparse.Namespace) -> Told:
+    """Serve a namespace under this binding."""
+    binding = host.configure_namespace(
+        options.key,
+        owner=options.owner,
+        policy_revision=options.policy,
+        by=host.host_actor(),
+        text_configuration=options.text_configuration,
+        second_person=options.second_person,
+    )
+    with reading():
+        retained = Namespace.objects.filter(key=options.key).first()
+    stale = retained is not None and (retained.binding_digest, retained.text_configuration) != (
+        binding.digest,
+        binding.text_configuration,
+    )
+    told = {
+        **binding.fields(),
+        "binding_digest": binding.digest,
+        "text_configuration": binding.text_configuration,
+        "second_person": binding.second_person,
+        "migration_needed": stale,
+    }
+    text = pairs((name.replace("_", " "), value) for name, value in told.items())
+    if stale:
+        text += (
+            "\n\nWhat is retained stands under another binding and refuses until it is migrated:"
+            f"\n  lychd namespace migrate --namespace {options.key} --as OPERATOR --reason WHY"
+        )
+    return Told({"binding": told}, text)
+
+
+def listed(options: argparse.Namespace) -> Told:
+    """List configured namespaces, disabled ones too, and how each is retained."""
+    with reading():
+        retained = {row.key: row for row in Namespace.objects.all()}
+        told = [
+            _configured(row, retained.get(row.namespace_key))
+            for row in ConfiguredBinding.objects.order_by("namespace_key")
+        ]
+    heads = ("namespace", "owner", "policy revision", "words", "second person", "served", "retained")
+    names = ("namespace", "owner", "policy_revision", "text_configuration", "second_person", "served", "retained")
+    spelled: dict[object, object] = {True: "yes", False: "no"}
+    rows = [[spelled.get(one[name], one[name]) for name in names] for one in told]
+    return Told({"items": told}, table(heads, rows, empty="Nothing is served; `lychd namespace configure` does it."))
+
+
+def _configured(row: ConfiguredBinding, retained: Namespace | None) -> dict[str, Any]:
+    standing = "nothing yet"
+    if retained is not None:
+        same = (retained.owner, retained.policy_revision, retained.text_configuration) == (
+            row.owner,
+            row.policy_revision,
+            row.text_configuration,
+        )
+        standing = retained.lexical_state if same else "under another binding"
+    return {
+        "namespace": row.namespace_key,
+        "owner": row.owner,
+        "policy_revision": row.policy_revision,
+        "text_configuration": row.text_configuration,
+        "second_person": row.second_person,
+        "served": row.disabled_at is None,
+        "retained": standing,
+        "configured_by": row.configured_by,
+        "configured_at": canonical.instant(row.configured_at),
+    }
+
+
+def migrate(options: argparse.Namespace) -> Told:
+    """Bring retained notes under the configured binding, as a principal who may."""
+    migrated = migration.migrate(acting.caller(options), reason=options.reason, carry_grants=options.carry_grants)
+    told = {
+        "namespace": migrated.binding.namespace,
+        "migration_id": None if migrated.migration_id is None else str(migrated.migration_id),
+        "policy_revision": migrated.binding.policy_revision,
+        "carried_grants": migrated.carried_grants,
+        "rebuild_needed": migrated.rebuild_needed,
+    }
+    text = pairs((name.replace("_", " "), value) for name, value in told.items())
+    if migrated.migration_id is None:
+        text = f"{migrated.binding.namespace} stands under the configured binding already."
+    if migrated.rebuild_needed:
+        text += f"\n\nRecall waits for: lychd lexical rebuild --namespace {migrated.binding.namespace}"
+    return Told(told, text)
+
+
+def disable(options: argparse.Namespace) -> Told:
+    """Stop serving a namespace."""
+    host.disable_namespace(options.key, by=host.host_actor())
+    return Told({"namespace": options.key, "served": False}, f"{options.key} is not served any more; its rows stay.")
+
+
+def rebuild(options: argparse.Namespace) -> Told:
+    """Rebuild the postings of one namespace."""
+    binding = acting.binding(options)
+    with Progress("rebuild", None) as progress:
+        rebuilt = rebuild_lexical(binding.namespace, progress=progress.reach)
+    told = {
+        "namespace": rebuilt.namespace,
+        "text_configuration": rebuilt.text_configuration,
+        "lexer_fingerprint": rebuilt.lexer_fingerprint,
+        "notes": rebuilt.notes,
+        "total_length": rebuilt.total_length,
+        "drifted": rebuilt.drifted,
+    }
+    return Told(told, pairs((name.replace("_", " "), value) for name, value in told.items()))

@@ -1,0 +1,48 @@
+"""Which instance the demonstration is: chosen before any settings are read, so this imports nothing that reads them."""
+
+import os
+import sys
+from collections.abc import MutableMapping
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from archive import limits
+from lychd.commands.telling import UsageError
+
+INSTANCE: Final = "demo"
+SUFFIX: Final = "_demo"
+# Settings of a real installation that a demonstration must not take over.
+_NOT_TAKEN_OVER: Final = (
+    "REDIS_URL",
+    "LYCHD_ADMISSION_DEFAULT",
+    "LYCHD_ALLOWED_HOSTS",
+    "LYCHD_AUTHORIZER",
+    "LYCHD_BINDINGS",
+    "LYCHD_COORDINATION",
+    "LYCHD_DATABASE_POOL",
+    "LYCHD_SECRET_KEY",
+)
+
+
+def choose_instance(environment: MutableMapping[str, str]) -> None:
+    """Point this process at the instance of the demonstration, before any settings are read."""
+    if "lychd.settings" in sys.modules:
+        # `manage.py` has read the settings of another instance; one process has one.
+        os.execv(sys.executable, [sys.executable, "-m", "lychd.console", *sys.argv[1:]])  # noqa: S606
+    for name in _NOT_TAKEN_OVER:
+        environment.pop(name, None)
+    environment.update(LYCHD_INSTANCE=INSTANCE, LYCHD_ENV="development", LYCHD_ARCHIVE_PROFILE=limits.PROFILE)
+    if environment.get("DATABASE_URL"):
+        if not environment.get("DATABASE_OWNER_URL"):
+            raise UsageError(
+                "the demo makes a database of its own: set DATABASE_OWNER_URL to a login that may,"
+                " or unset DATABASE_URL to use the embedded server"
+            )
+        for name in ("DATABASE_URL", "DATABASE_OWNER_URL"):
+            environment[name] = _beside(environment[name])
+
+
+def _beside(address: str) -> str:
+    """The address of the demonstration's database on the same server."""
+    parts = urlsplit(address)
+    return urlunsplit(parts._replace(path=f"/{parts.path.lstrip('/') or 'lychd'}{SUFFIX}"))

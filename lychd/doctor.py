@@ -1,0 +1,313 @@
+"""What is checked of an installation, changing nothing: each finding says what is so and what mends it if it is wrong.
+
+The connection is read only while the checks run, so PostgreSQL itself refuses a check that would write.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+import pgtrigger
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, Error, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from archive import lexical, receipts
+from archive.bindings import Binding
+from archive.models import ConfiguredBinding, Namespace, Recall
+from archive.refusals import IntegrityFailure
+from lychd import roles
+
+LEAST_VERSION: Final = 170_000
+LEAST_VECTOR: Final = (0, 8)
+CLOCK_SECONDS: Final = 5.0
+NOTES_SAMPLED: Final = 50
+RECEIPTS_SAMPLED: Final = 200
+# Not django-pgtrigger's: the migration of the index of words makes it.
+OWN_TRIGGERS: Final = (("archive_note", "postings"),)
+_NAMED: Final = 5
+
+
+class Verdict(StrEnum):
+    """How a check ended; only `FAILED` makes the installation unfit."""
+
+    OK = "ok"
+    NOTICE = "notice"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check: what it looked at, how it ended, what was seen, and what mends it."""
+
+    check: str
+    verdict: Verdict
+    seen: str
+    fix: str | None = None
+
+    def as_json(self) -> dict[str, str | None]:
+        return {"check": self.check, "verdict": self.verdict.value, "seen": self.seen, "fix": self.fix}
+
+
+def ok(check: str, seen: str) -> Finding:
+    return Finding(check, Verdict.OK, seen)
+
+
+def notice(check: str, seen: str, fix: str) -> Finding:
+    return Finding(check, Verdict.NOTICE, seen, fix)
+
+
+def failed(check: str, seen: str, fix: str) -> Finding:
+    return Finding(check, Verdict.FAILED, seen, fix)
+
+
+def examine(*, deep: bool = False) -> list[Finding]:
+    """Check everything in an order in which each check can rely on those before it."""
+    try:
+        found = [_server()]
+    except Error:
+        where = "DATABASE_URL" if not settings.LYCHD_EMBEDDED else "the embedded server's log"
+        return [failed("server", "The database does not answer.", f"Look at {where}, then run this again.")]
+    with _read_only():
+        for check in (_extensions, _migrations):
+            found += _asked(check)
+        if any(one.verdict is Verdict.FAILED for one in found):
+            return found
+        for check in (_triggers, _fences, _profile, _namespaces):
+            found += _asked(check)
+        found += _asked(lambda: _postings(deep=deep))
+        found += _asked(lambda: _receipts(deep=deep))
+        found += _asked(_clock)
+    return found
+
+
+def _asked(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    """Run one check; one that the database refuses to answer is a finding, not the end."""
+    try:
+        return list(check())
+    except Error as error:
+        sqlstate = getattr(error.__cause__, "sqlstate", None)
+        name = getattr(check, "__name__", "check").strip("_").replace("<lambda>", "index")
+        return [failed(name, f"The database refused to answer (SQLSTATE {sqlstate}).", "Run `lychd migrate`.")]
+
+
+@contextmanager
+def _read_only() -> Iterator[None]:
+    _rows("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    try:
+        yield
+    finally:
+        connection = connections[DEFAULT_DB_ALIAS]
+        if connection.is_usable():
+            _rows("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE")
+        else:
+            connection.close()
+
+
+def _rows(question: str, *values: int | str | None) -> list[Any]:
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute(question, list(values) or None)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+def _server() -> Finding:
+    ((number, version),) = _rows("SELECT current_setting('server_version_num')::int, current_setting('server_version')")
+    if number < LEAST_VERSION:
+        return failed("server", f"PostgreSQL {version}", "Use PostgreSQL 17 or newer.")
+    return ok("server", f"PostgreSQL {version}")
+
+
+def _extensions() -> Iterator[Finding]:
+    found = dict(_rows("SELECT extname, extversion FROM pg_catalog.pg_extension"))
+    vector = found.get("vector")
+    if vector is None or tuple(int(part) for part in vector.split(".")[:2]) < LEAST_VECTOR:
+        yield failed("pgvector", vector or "missing", "As a superuser: CREATE EXTENSION vector (0.8 or newer).")
+    else:
+        yield ok("pgvector", vector)
+    if "pg_trgm" not in found:
+        yield failed("pg_trgm", "missing", "As a superuser: CREATE EXTENSION pg_trgm.")
+    else:
+        yield ok("pg_trgm", found["pg_trgm"])
+
+
+def _migrations() -> Iterator[Finding]:
+    executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if plan:
+        names = ", ".join(str(migration) for migration, _ in plan[:_NAMED])
+        yield failed("migrations", f"{len(plan)} not applied: {names}", "Run `lychd migrate`.")
+    else:
+        yield ok("migrations", "all applied")
+
+
+def _triggers() -> Iterator[Finding]:
+    standing = {
+        (table, name): enabled
+        for table, name, enabled in _rows(
+            "SELECT c.relname, t.tgname, t.tgenabled IN ('O', 'A') FROM pg_catalog.pg_trigger t"
+            " JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE n.nspname = 'public' AND NOT t.tgisinternal"
+        )
+    }
+    expected = {(model._meta.db_table, trigger.get_pgid(model)) for model, trigger in pgtrigger.registered()}
+    expected |= set(OWN_TRIGGERS)
+    wrong = [f"{name} of {table} is missing" for table, name in sorted(expected - standing.keys())]
+    wrong += [
+        f"{name} of {table} is off" for table, name in sorted(expected & standing.keys()) if not standing[table, name]
+    ]
+    outdated = [
+        f"{trigger.get_pgid(model)} of {model._meta.db_table} has another text"
+        for model, trigger in pgtrigger.registered()
+        if trigger.get_installation_status(model, database=DEFAULT_DB_ALIAS)[0] == pgtrigger.core.OUTDATED
+    ]
+    if wrong or outdated:
+        yield failed(
+            "triggers",
+            _some([*wrong, *outdated]),
+            "As the owner: ALTER TABLE … ENABLE TRIGGER for one that is off; `lychd migrate` for one that is missing.",
+        )
+    else:
+        yield ok("triggers", f"{len(expected)} present, switched on, as written")
+
+
+# What the checks of the database say by number, as lines of their own where all is well.
+_FENCES: Final = {
+    "lychd.E101": ("superuser", "serves as no superuser"),
+    "lychd.E102": ("owner", "serves as a role that owns no table"),
+    "lychd.E103": ("pgtrigger.ignore", "switches nothing off"),
+    "lychd.E104": ("search paths", "pinned on every function"),
+    "lychd.E105": ("LC_CTYPE", "neither C nor POSIX"),
+    "lychd.E106": ("privileges", "equal the committed list"),
+    "lychd.E107": ("trigger functions", "lent to nobody"),
+    "lychd.W101": ("log", "quotes no parameter and no row"),
+}
+
+
+def _fences() -> Iterator[Finding]:
+    messages = {message.id: message for message in roles.check_database(databases=[DEFAULT_DB_ALIAS])}
+    for number, (check, well) in _FENCES.items():
+        message = messages.pop(number, None)
+        if message is None:
+            yield ok(check, well)
+        elif message.is_serious():
+            yield failed(check, str(message.msg), str(message.hint))
+        else:
+            yield notice(check, str(message.msg), str(message.hint))
+    for message in messages.values():
+        yield failed(str(message.id), str(message.msg), str(message.hint))
+
+
+def _profile() -> Iterator[Finding]:
+    if settings.LYCHD_ARCHIVE is None:
+        yield notice(
+            "profile", "off: nothing is admitted or recalled", "Run `lychd init`, or set LYCHD_ARCHIVE_PROFILE."
+        )
+    else:
+        yield ok("profile", str(settings.LYCHD_ARCHIVE["profile"]))
+
+
+def _namespaces() -> Iterator[Finding]:
+    retained = {row.key: row for row in Namespace.objects.order_by("key")}
+    configured = {row.namespace_key: row for row in ConfiguredBinding.objects.order_by("namespace_key")}
+    served = [row for row in configured.values() if row.disabled_at is None]
+    yield ok("namespaces", f"{len(served)} served, {len(retained)} retained")
+    for key, row in configured.items():
+        if row.disabled_at is not None:
+            yield notice(
+                f"namespace {key}", "disabled; its rows stay", f"To serve it: `lychd namespace configure {key} …`."
+            )
+        elif key in retained and not _agree(row, retained[key]):
+            yield notice(
+                f"namespace {key}",
+                "retained under another binding; it refuses",
+                f"`lychd namespace migrate --namespace {key} --as OPERATOR --reason WHY`.",
+            )
+    prints = {name: lexical.fingerprint(name) for name in {row.text_configuration for row in retained.values()}}
+    for key, namespace in retained.items():
+        rebuild = f"Run `lychd lexical rebuild --namespace {key}`."
+        if namespace.lexical_state != "ready":
+            yield notice(f"words of {key}", "being rebuilt; recall waits", rebuild)
+        elif namespace.lexer_fingerprint != prints[namespace.text_configuration]:
+            yield failed(f"words of {key}", "cut by another lexer than this server's", rebuild)
+
+
+def _agree(row: ConfiguredBinding, namespace: Namespace) -> bool:
+    binding = Binding(row.namespace_key, row.owner, row.policy_revision, row.text_configuration)
+    return (binding.digest, binding.text_configuration) == (namespace.binding_digest, namespace.text_configuration)
+
+
+_FIGURES: Final = """
+    SELECT n.key, n.id, n.text_configuration, coalesce(c.notes, 0), coalesce(c.total_length, 0),
+           (SELECT count(*) FROM archive_note t WHERE t.namespace_id = n.id AND t.state = 'promoted'),
+           (SELECT count(DISTINCT p.note_number) FROM archive_posting p WHERE p.namespace_id = n.id AND NOT EXISTS (
+               SELECT FROM archive_note t WHERE t.note_number = p.note_number AND t.namespace_id = n.id
+               AND t.state = 'promoted')),
+           (SELECT coalesce(sum(length), 0) FROM (
+               SELECT max(length) AS length FROM archive_posting p
+               WHERE p.namespace_id = n.id GROUP BY p.note_number) l)
+    FROM archive_namespace n LEFT JOIN archive_corpus c ON c.namespace_id = n.id
+    WHERE n.lexical_state = 'ready' ORDER BY n.key
+"""
+
+# Notes whose postings are not exactly the words of their text today, newest first as far as the sample goes.
+_WORDS: Final = """
+    SELECT count(*), count(*) FILTER (WHERE differs) FROM (
+        SELECT EXISTS (
+            SELECT FROM (SELECT lexeme COLLATE "C" AS lexeme, tf
+                         FROM archive_lexemes(%s::text::regconfig, t.text, true)) w
+            FULL JOIN (SELECT lexeme, tf FROM archive_posting p
+                       WHERE p.namespace_id = t.namespace_id AND p.note_number = t.note_number) p USING (lexeme)
+            WHERE w.tf IS DISTINCT FROM p.tf) AS differs
+        FROM (SELECT namespace_id, note_number, text FROM archive_note
+              WHERE namespace_id = %s::bigint AND state = 'promoted'
+              ORDER BY note_number DESC LIMIT %s::bigint) t
+    ) judged
+"""
+
+
+def _postings(*, deep: bool) -> Iterator[Finding]:
+    looked = 0
+    for key, row_id, configuration, notes, length, promoted, strays, true_length in _rows(_FIGURES):
+        rebuild = f"Run `lychd lexical rebuild --namespace {key}`."
+        if (notes, length) != (promoted, true_length):
+            seen = f"the figures say {notes} notes and {length} words, the truth is {promoted} and {true_length}"
+            yield failed(f"index of {key}", seen, rebuild)
+        if strays:
+            yield failed(f"index of {key}", f"words of {strays} notes that are not promoted", rebuild)
+        ((judged, differing),) = _rows(_WORDS, configuration, row_id, None if deep else NOTES_SAMPLED)
+        looked += judged
+        if differing:
+            yield failed(f"index of {key}", f"{differing} of {judged} notes have other words than their text", rebuild)
+    yield ok("index", f"figures of every namespace compared, {looked} notes cut again")
+
+
+def _receipts(*, deep: bool) -> Iterator[Finding]:
+    rows = Recall.objects.order_by("-created_at", "-id")
+    looked, broken = 0, []
+    for row in rows.iterator(chunk_size=500) if deep else rows[:RECEIPTS_SAMPLED]:
+        looked += 1
+        try:
+            receipts.opened(row)
+        except IntegrityFailure:
+            broken.append(str(row.id))
+    if broken:
+        yield failed("receipts", f"{len(broken)} of {looked} do not match: {_some(broken)}", "Compare with a backup.")
+    else:
+        yield ok("receipts", f"{looked} verified")
+
+
+def _clock() -> Iterator[Finding]:
+    ((theirs,),) = _rows("SELECT clock_timestamp()")
+    apart = abs((theirs - datetime.now(UTC)).total_seconds())
+    if apart > CLOCK_SECONDS:
+        yield notice("clock", f"{apart:.0f} s apart from this machine's", "Let both machines follow one time server.")
+    else:
+        yield ok("clock", "together with this machine's")
+
+
+def _some(wrong: Sequence[str]) -> str:
+    more = len(wrong) - _NAMED
+    return "; ".join(wrong[:_NAMED]) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,5 @@
+"""`manage.py archive`, the same as `lychd archive`."""
+
+from lychd.commands.framework import coat
+
+Command = coat("archive")

@@ -1,0 +1,5 @@
+"""`manage.py events`, the same as `lychd events`."""
+
+from lychd.commands.framework import coat
+
+Command = coat("events")

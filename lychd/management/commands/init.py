@@ -1,0 +1,5 @@
+"""`manage.py init`, the same as `lychd init`."""
+
+from lychd.commands.framework import coat
+
+Command = coat("init")

@@ -1,0 +1,5 @@
+"""`manage.py namespace`, the same as `lychd namespace`."""
+
+from lychd.commands.framework import coat
+
+Command = coat("namespace")

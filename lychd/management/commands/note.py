@@ -1,0 +1,5 @@
+"""`manage.py note`, the same as `lychd note`."""
+
+from lychd.commands.framework import coat
+
+Command = coat("note")

@@ -1,0 +1,5 @@
+"""`manage.py recall`, the same as `lychd recall`."""
+
+from lychd.commands.framework import coat
+
+Command = coat("recall")

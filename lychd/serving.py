@@ -1,0 +1,100 @@
+"""Serving pages and API: a port that is free, one or several processes, and an end that leaves nothing behind."""
+
+import contextlib
+import errno
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from lychd.commands.telling import Unready, UsageError
+
+DEFAULT_PORT: Final = 8000
+_TRIED: Final = 100
+_APPLICATION: Final = "lychd.asgi:application"
+_GRACE_SECONDS: Final = 5
+_BACKLOG: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A listening socket and where it is found; `moved` when the usual port was taken."""
+
+    listening: socket.socket
+    host: str
+    port: int
+    moved: bool
+
+    @property
+    def address(self) -> str:
+        """The address for a browser on this machine."""
+        shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - read, not bound
+        return f"http://[{shown}]:{self.port}" if ":" in shown else f"http://{shown}:{self.port}"
+
+
+def open_door(host: str, port: int | None) -> Door:
+    """Listen on this port, or on the first free one from 8000 where none is named."""
+    if port is not None and not 0 <= port <= 65_535:
+        raise UsageError("--port takes 0 to 65535")
+    wanted: Iterable[int] = range(DEFAULT_PORT, DEFAULT_PORT + _TRIED) if port is None else (port,)
+    for one in wanted:
+        with contextlib.suppress(_Taken):
+            listening = _listen(host, one)
+            found = int(listening.getsockname()[1])
+            return Door(listening, host, found, moved=port is None and found != DEFAULT_PORT)
+    if port is None:
+        raise Unready(f"No port from {DEFAULT_PORT} to {DEFAULT_PORT + _TRIED - 1} is free; name another with --port.")
+    raise Unready(f"Port {port} is taken; name another with --port, or none to get the next free one.")
+
+
+class _Taken(Exception):
+    """Somebody listens there already."""
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        # From here on callers wait in line instead of being turned away, so the address may be told.
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            raise _Taken from None
+        raise Unready(f"Nobody can listen on {host} port {port}: {error.strerror or 'no such address'}.") from None
+    return listening
+
+
+def serve(door: Door, *, workers: int, ready: Callable[[], None]) -> None:
+    """Answer until Ctrl-C or SIGTERM; `ready` is called once callers can come."""
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lychd.settings")
+    config = uvicorn.Config(
+        _APPLICATION,
+        host=door.host,
+        port=door.port,
+        workers=workers,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    try:
+        if workers == 1:
+            config.load()
+            ready()
+            uvicorn.Server(config).run(sockets=[door.listening])
+        else:
+            ready()
+            Multiprocess(config, sockets=[door.listening]).run()
+            # The supervisor swallows the signal that ended it; one process would have raised it.
+            raise KeyboardInterrupt
+    finally:
+        door.listening.close()
+        sys.stdout.flush()
