@@ -43,6 +43,8 @@ class _Object(dict[str, Any]):
 
 def body_of(request: HttpRequest, most: int) -> dict[str, Any]:
     """Return the JSON object in a request's body; raises `UnsupportedMedia`, `BodyTooLarge` or `InvalidRequest`."""
+    if not has_body(request):
+        raise InvalidRequest([Fault("", "one JSON object")])
     require_media(request)
     return parse(_read(request, most, _declared_length(request)))
 
