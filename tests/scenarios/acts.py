@@ -92,6 +92,9 @@ ACTS: dict[str, Act] = {
     "own_decisions": Act(
         Action.LIST_OWN_INTAKES, lambda caller, at: reads.own_decisions(caller, [at.promoted]), retained=False
     ),
+    "own_standings": Act(
+        Action.LIST_OWN_INTAKES, lambda caller, at: reads.own_standings(caller, ["roses"]), retained=False
+    ),
     "note_record": Act(Action.INSPECT_METADATA, lambda caller, at: reads.note_record(caller, at.promoted)),
     "note_events": Act(Action.INSPECT_METADATA, lambda caller, at: reads.note_events(caller, at.promoted)),
     "namespace_events": Act(
@@ -114,6 +117,7 @@ READS = (
     "list_notes",
     "list_own_intakes",
     "own_decisions",
+    "own_standings",
     "note_record",
     "note_events",
     "namespace_events",

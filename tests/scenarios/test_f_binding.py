@@ -469,3 +469,9 @@ def test_s089_an_act_that_began_before_the_disabling_ends_in_a_mismatch(alice, c
     host.disable_namespace(cast.GARDEN, by="host:tests")
     with counts.refused(409, "binding_mismatch"):
         cast.admitted(alice, "late", source="late")
+
+
+@pytest.mark.parametrize("key", ["", "a/b", "-a", "a" * 129, "\x00", "\ud800", "a\n", "ä"], ids=repr)
+def test_s089_what_no_namespace_can_be_called_is_refused_like_any_other(garden, key, counts: Counts):
+    with counts.refused(403, "authority_refused"):
+        Caller.in_namespace("alice", key)
