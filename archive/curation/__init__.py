@@ -1,1 +1,1 @@
-"""The curator's edge: what a note says, and the three decisions about it. Every decision is a POST with the version shown."""
+"""The curator's edge: what a note says, and three decisions about it, each a POST with the version shown."""

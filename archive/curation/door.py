@@ -5,7 +5,7 @@ A view behind the door is handed a caller and raises refusals; the door turns ea
 
 import functools
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec
+from typing import Any, Final
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
@@ -18,17 +18,19 @@ from archive.authority import Caller, subject_of_user
 from archive.refusals import AuthorityRefused, MethodNotAllowed, Refusal
 from archive.transactions import reading
 
-P = ParamSpec("P")
-Page = Callable[Concatenate[HttpRequest, P], HttpResponse]
+_STILL_THERE: Final = frozenset({400, 405, 409})
+"""Refusals of a request, not of the place: their page keeps the way around."""
+
+View = Callable[..., HttpResponse]
 
 
-def signed_in(*methods: str) -> Callable[[Callable[Concatenate[HttpRequest, str, P], HttpResponse]], Page[P]]:
+def signed_in(*methods: str) -> Callable[[View], View]:
     """Let a signed-in user with an active principal in, as its subject; send everybody else to sign in."""
 
-    def guard(view: Callable[Concatenate[HttpRequest, str, P], HttpResponse]) -> Page[P]:
+    def guard(view: View) -> View:
         @functools.wraps(view)
         @sensitive_variables()
-        def page(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        def page(request: HttpRequest, **named: Any) -> HttpResponse:
             if request.method not in methods:
                 response = refused(request, MethodNotAllowed())
                 response["Allow"] = ", ".join(methods)
@@ -41,7 +43,7 @@ def signed_in(*methods: str) -> Callable[[Callable[Concatenate[HttpRequest, str,
                 subject = subject_of_user(request.user.pk)
                 if subject is None:
                     raise AuthorityRefused
-                response = view(request, subject, *args, **kwargs)
+                response = view(request, subject, **named)
             except Refusal as refusal:
                 return refused(request, refusal)
             return unstored(response)
@@ -51,15 +53,15 @@ def signed_in(*methods: str) -> Callable[[Callable[Concatenate[HttpRequest, str,
     return guard
 
 
-def in_namespace(*methods: str) -> Callable[[Callable[Concatenate[HttpRequest, Caller, P], HttpResponse]], Page[...]]:
+def in_namespace(*methods: str) -> Callable[[View], View]:
     """The same in one namespace of the address, met as its caller."""
 
-    def guard(view: Callable[Concatenate[HttpRequest, Caller, P], HttpResponse]) -> Page[...]:
+    def guard(view: View) -> View:
         @signed_in(*methods)
         @functools.wraps(view)
         @sensitive_variables()
-        def page(request: HttpRequest, subject: str, ns: str, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-            return view(request, Caller.in_namespace(subject, ns), *args, **kwargs)
+        def page(request: HttpRequest, subject: str, *, ns: str, **named: Any) -> HttpResponse:
+            return view(request, Caller.in_namespace(subject, ns), **named)
 
         return page
 
@@ -70,7 +72,10 @@ def refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     """Render a no with its title, its next step and its status."""
     # Where storage does not answer, a page that asks who is signed in would fail in turn.
     quiet = refusal.status >= 500
-    body = render_to_string("refused.html", {"refusal": refusal, "quiet": quiet}, None if quiet else request)
+    shown = {"refusal": refusal, "quiet": quiet}
+    if refusal.status in _STILL_THERE and request.resolver_match is not None:
+        shown["ns"] = request.resolver_match.kwargs.get("ns")
+    body = render_to_string("refused.html", shown, None if quiet else request)
     return unstored(HttpResponse(body, status=refusal.status))
 
 

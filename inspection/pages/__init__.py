@@ -1,1 +1,1 @@
-"""The pages for people: a home, lists, notes and receipts. No GET changes anything; decisions stand in archive.curation."""
+"""The pages for people: a home, lists, notes, receipts. They only read; decisions stand in archive.curation."""

@@ -6,8 +6,8 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from archive.curation.door import refused, unstored
-from archive.refusals import StorageUnavailable, Unavailable
+from archive.curation.door import refused
+from archive.refusals import Unavailable
 from archive.transactions import reading
 
 
@@ -21,8 +21,8 @@ class SignIn(LoginView):
         try:
             with reading():
                 response = super().dispatch(request, *args, **kwargs)
-        except Unavailable:
-            return refused(request, StorageUnavailable())
+        except Unavailable as refusal:
+            return refused(request, refusal)
         return response
 
 

@@ -1,5 +1,6 @@
 """How records look on a page: ages, states, digests, bars. Every tag formats; none queries."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -7,7 +8,7 @@ from typing import Any, Final
 from django import template
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from archive import canonical
 from archive.lifecycle import State
@@ -21,6 +22,7 @@ _MEANING: Final = {
     State.ARCHIVED: "kept, no longer recalled",
     State.REVOKED: "text destroyed",
 }
+_JOINT: Final = re.compile(r"(?<=[/:._-])")
 _BAR_WIDTH: Final = 640
 _BAR_LEAST: Final = 6
 
@@ -30,7 +32,7 @@ def _age(moment: datetime) -> str:
     for length, unit in _UNITS:
         if seconds >= length:
             return f"{seconds // length} {unit}"
-    return "now"
+    return "< 1 min"
 
 
 @register.filter
@@ -70,6 +72,12 @@ def short(digest: object) -> SafeString:
     """The beginning of a digest or identifier, the whole of it in its title."""
     whole = str(digest)
     return format_html('<code title="{}">{}…</code>', whole, whole[:8])
+
+
+@register.filter
+def breakable(key: str) -> SafeString:
+    """A long key that may break after its separators, and is copied without them."""
+    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in _JOINT.split(key)))
 
 
 @register.filter

@@ -1,4 +1,4 @@
-"""The handbook of the demonstration in an archive of its own, brought there through the operations, and who signs in."""
+"""The handbook of the demonstration, brought into an archive through the operations, and who signs in."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -84,7 +84,7 @@ def _settled(told: HandbookNote) -> NoteRecord:
         return note
     curator = Caller.in_namespace(told.curator, NAMESPACE)
     reason = None if told.reason is None else Reason(told.reason)
-    if told.end_state == State.REVOKED:
+    if told.end_state == State.REVOKED.value:
         return revoke(curator, Transition(note.id, State.REVOKED, 1, reason)).note
     note = promote(curator, Transition(note.id, State.PROMOTED, 1)).note
     if told.archived_by_hand:
