@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol, Self
 
-from django.db.models import Q
 from django.utils.module_loading import import_string
 
 from archive import bindings, limits
 from archive.bindings import Binding
 from archive.gates import gate
 from archive.models import Grant, Principal
+from archive.models.host import GrantKey
 from archive.refusals import AuthorityRefused, AuthorityUnavailable, NamespaceNotServed
 from archive.transactions import hang_up_if_dead, reading
 
@@ -33,6 +33,7 @@ class Purpose(StrEnum):
     CURATION = "curation"
     ANSWER = "answer"
     MANAGEMENT = "management"
+    DERIVATION = "derivation"
 
 
 class Action(StrEnum):
@@ -47,6 +48,8 @@ class Action(StrEnum):
     REVIEW = "review"
     RECALL = "recall"
     RESOLVE = "resolve"
+    SEMANTIC_RECALL = "semantic_recall"
+    SEMANTIC_RESOLVE = "semantic_resolve"
     DISCOVER_CONFIGURATION = "discover_configuration"
     INSPECT_INTERFACE = "inspect_interface"
     INSPECT_METADATA = "inspect_metadata"
@@ -54,6 +57,12 @@ class Action(StrEnum):
     MIGRATE_BINDING = "migrate_binding"
     CONFIGURE_NAMESPACE = "configure_namespace"
     GRANT = "grant"
+    DISCOVER_GENERATION = "discover_generation"
+    REGISTER_GENERATION = "register_generation"
+    RETIRE_GENERATION = "retire_generation"
+    INSPECT_DERIVATION = "inspect_derivation"
+    PREPARE_DERIVATION = "prepare_derivation"
+    EXECUTE_DERIVATION = "execute_derivation"
 
 
 PURPOSE_OF: Final[dict[Action, Purpose]] = {
@@ -66,6 +75,8 @@ PURPOSE_OF: Final[dict[Action, Purpose]] = {
     Action.REVIEW: Purpose.CURATION,
     Action.RECALL: Purpose.ANSWER,
     Action.RESOLVE: Purpose.ANSWER,
+    Action.SEMANTIC_RECALL: Purpose.ANSWER,
+    Action.SEMANTIC_RESOLVE: Purpose.ANSWER,
     Action.DISCOVER_CONFIGURATION: Purpose.MANAGEMENT,
     Action.INSPECT_INTERFACE: Purpose.MANAGEMENT,
     Action.INSPECT_METADATA: Purpose.MANAGEMENT,
@@ -73,6 +84,12 @@ PURPOSE_OF: Final[dict[Action, Purpose]] = {
     Action.MIGRATE_BINDING: Purpose.MANAGEMENT,
     Action.CONFIGURE_NAMESPACE: Purpose.MANAGEMENT,
     Action.GRANT: Purpose.MANAGEMENT,
+    Action.DISCOVER_GENERATION: Purpose.MANAGEMENT,
+    Action.REGISTER_GENERATION: Purpose.MANAGEMENT,
+    Action.RETIRE_GENERATION: Purpose.MANAGEMENT,
+    Action.INSPECT_DERIVATION: Purpose.MANAGEMENT,
+    Action.PREPARE_DERIVATION: Purpose.DERIVATION,
+    Action.EXECUTE_DERIVATION: Purpose.DERIVATION,
 }
 
 
@@ -82,6 +99,8 @@ class Point(StrEnum):
     A0 = "A0"
     A1 = "A1"
     A2 = "A2"
+    AX = "AX"
+    """Before each call that hands a note or a query to an embedder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,26 +127,11 @@ class GrantAuthorizer:
     """Allows what a current row of `lychd_grant` of an active principal allows; superusers get nothing extra."""
 
     def decide_many(self, questions: Sequence[AuthorityQuestion]) -> Sequence[bool]:
-        wanted = {_grant_key(question) for question in questions}
-        chosen = Q()
-        for subject, namespace, owner, purpose, policy_revision, action in wanted:
-            chosen |= Q(
-                subject=subject,
-                namespace_key=namespace,
-                owner=owner,
-                purpose=purpose,
-                policy_revision=policy_revision,
-                action=action,
-            )
-        held = set(
-            Grant.current()
-            .filter(chosen)
-            .values_list("subject", "namespace_key", "owner", "purpose", "policy_revision", "action")
-        )
+        held = Grant.held({_grant_key(question) for question in questions})
         return [_grant_key(question) in held for question in questions]
 
 
-def _grant_key(question: AuthorityQuestion) -> tuple[str, str, str, str, str, str]:
+def _grant_key(question: AuthorityQuestion) -> GrantKey:
     return (
         question.subject,
         question.namespace,

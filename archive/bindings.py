@@ -4,7 +4,7 @@ A binding is configuration. The namespace row is retained material and only the 
 here writes it. `BindingSource` is the port; two adapters stand beside it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from django.conf import settings
@@ -25,6 +25,8 @@ class Binding:
     text_configuration: str = limits.DEFAULT_TEXT_CONFIGURATION
     second_person: bool = False
     profile: str = limits.PROFILE
+    # The embedding generation that this namespace uses instead of the deployment's; changing it is no change of binding.
+    generation: str | None = field(default=None, compare=False)
 
     def fields(self) -> dict[str, str]:
         """The four values that the binding digest covers."""
@@ -60,6 +62,7 @@ class SettingsBindings:
                     policy_revision=one["policy_revision"],
                     text_configuration=one.get("text_configuration", limits.DEFAULT_TEXT_CONFIGURATION),
                     second_person=bool(one.get("second_person", False)),
+                    generation=one.get("generation"),
                 )
         return None
 
@@ -70,7 +73,7 @@ class TableBindings:
     def find(self, namespace: str) -> Binding | None:
         row = (
             ConfiguredBinding.objects.filter(namespace_key=namespace, disabled_at__isnull=True)
-            .values("owner", "policy_revision", "text_configuration", "second_person")
+            .values("owner", "policy_revision", "text_configuration", "second_person", "generation")
             .first()
         )
         return None if row is None else Binding(namespace=namespace, **row)

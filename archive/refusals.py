@@ -320,8 +320,8 @@ class AuthorityUnavailable(Unavailable):
 
 class CapabilityNotReady(Unavailable):
     code = "capability_not_ready"
-    title = "The index of this namespace is being rebuilt"
-    detail = "Wait until `lychd lexical rebuild` has ended, then ask again."
+    title = "What this needs is not ready"
+    detail = "The words of this namespace are being rebuilt, or the embedding model cannot be loaded. Ask again later."
 
 
 class ProfileOff(Unavailable):

@@ -5,7 +5,8 @@ from typing import Any, Final
 from archive import canonical
 
 LEXICAL_SCHEMA: Final = 1
-DIGEST_DOMAIN: Final = {LEXICAL_SCHEMA: canonical.RECEIPT_1}
+SEMANTIC_SCHEMA: Final = 2
+DIGEST_DOMAIN: Final = {LEXICAL_SCHEMA: canonical.RECEIPT_1, SEMANTIC_SCHEMA: canonical.RECEIPT_2}
 
 
 def digest_of(receipt: dict[str, Any]) -> str:

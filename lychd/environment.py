@@ -24,6 +24,10 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LYCHD_COORDINATION": "redis or process",
     "LYCHD_CSRF_TRUSTED_ORIGINS": "origins separated by commas, each with its scheme",
     "LYCHD_DATABASE_POOL": "true or false",
+    "LYCHD_DERIVATION_EMBEDDER": "stand-in, minilm, or the path of a file that `lychd generation describe` wrote",
+    "LYCHD_DERIVATION_GENERATION": "a reference of letters, digits, . _ : / and -",
+    "LYCHD_DERIVATION_LEASES": "a whole number above zero",
+    "LYCHD_DERIVATION_MODEL_PATH": "the folder of a model",
     "LYCHD_ENV": "development or production",
     "LYCHD_HSTS_SECONDS": "a whole number of seconds",
     "LYCHD_IDLE_TIMEOUT_MS": "a whole number of milliseconds above zero",
@@ -34,6 +38,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LYCHD_READS_PER_MINUTE": "a whole number above zero",
     "LYCHD_RECALLS_PER_MINUTE": "a whole number above zero",
     "LYCHD_SECRET_KEY": "at least 50 characters",
+    "LYCHD_SEMANTIC": "true or false",
     "LYCHD_SERVING_ROLE": "the name of a PostgreSQL role",
     "LYCHD_SSL_REDIRECT": "true or false",
     "LYCHD_STATEMENT_TIMEOUT_MS": "a whole number of milliseconds above zero",
@@ -43,6 +48,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LYCHD_TEST_STATE_DIR": "a folder",
     "LYCHD_TIME_ZONE": "a time zone such as Europe/Vienna",
     "LYCHD_TRANSACTION_TIMEOUT_MS": "a whole number of milliseconds above zero",
+    "LYCHD_WEB_PROCESSES": "a whole number above zero",
+    "LYCHD_WORKER_PROCESSES": "a whole number above zero",
     "LYCHD_WRITES_PER_MINUTE": "a whole number above zero",
 }
 

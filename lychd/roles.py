@@ -32,6 +32,8 @@ GRANTS: Final = (
     Grant("archive_posting", ("SELECT", "MAINTAIN")),
     Grant("archive_corpus", ("SELECT",)),
     Grant("archive_*", ("SELECT", "INSERT", "UPDATE")),
+    Grant("semantic_scan", ("SELECT", "MAINTAIN")),
+    Grant("semantic_coverage", ("SELECT",)),
     Grant("semantic_*", ("SELECT", "INSERT", "UPDATE")),
     Grant("lychd_*", ("SELECT", "INSERT", "UPDATE")),
     Grant("django_migrations", ("SELECT",)),

@@ -1,5 +1,6 @@
 """The one settings file: the environment in, everything Django reads out. It starts nothing."""
 
+import json
 import os
 import secrets
 import zoneinfo
@@ -11,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from lychd import embedded
 from lychd.environment import CHECKOUT, gather, instance_name, refuse, state_root
 from lychd.logs import configure_structlog, logging_config
+from semantic import presets
 
 LYCHD_STATE_ROOT = state_root(os.environ)
 LYCHD_INSTANCE = instance_name(os.environ)
@@ -253,6 +255,7 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SOFT_TIME_LIMIT = 60
 CELERY_TASK_TIME_LIMIT = 75
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CONCURRENCY = _environment.number("LYCHD_WORKER_PROCESSES", 1)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 5}
@@ -265,6 +268,33 @@ _coordination = _environment.choice("LYCHD_COORDINATION", "process", frozenset({
 if _coordination == "redis" and not REDIS_URL:
     raise ImproperlyConfigured("LYCHD_COORDINATION is redis, so REDIS_URL must be set.")
 
+
+def _embed_binding(named: str) -> dict[str, Any]:
+    """What embeds: one of the presets, or the description in a file; the checks judge what it says."""
+    if named in presets.PRESETS:
+        return dict(presets.PRESETS[named])
+    try:
+        described = json.loads(Path(named).expanduser().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise refuse("LYCHD_DERIVATION_EMBEDDER") from None
+    if not isinstance(described, dict):
+        raise refuse("LYCHD_DERIVATION_EMBEDDER")
+    return described
+
+
+# None is off: nothing is prepared or embedded, and every recall is by words.
+_generation = _environment.text("LYCHD_DERIVATION_GENERATION")
+_derivation = (
+    {
+        "generation": _generation,
+        "embed_profile": "model.embed@1",
+        "embed_binding": _embed_binding(_environment.text("LYCHD_DERIVATION_EMBEDDER", "minilm")),
+        "attempt_seconds": 60,
+    }
+    if _generation
+    else None
+)
+
 # None is off: nothing is admitted, recalled or resolved.
 LYCHD_ARCHIVE: dict[str, Any] | None = (
     None
@@ -273,13 +303,19 @@ LYCHD_ARCHIVE: dict[str, Any] | None = (
         "profile": _profile,
         "authorizer": _environment.text("LYCHD_AUTHORIZER", "archive.authority.GrantAuthorizer"),
         "bindings": _environment.text("LYCHD_BINDINGS", "archive.bindings.TableBindings"),
-        "derivation": None,
-        "semantic": False,
+        "derivation": _derivation,
+        "semantic": _environment.switch("LYCHD_SEMANTIC", default=False),
         "coordination": _coordination,
         "admission_default": _environment.text("LYCHD_ADMISSION_DEFAULT") or None,
     }
 )
 LYCHD_TEST_EMBEDDER = _environment.switch("LYCHD_TEST_EMBEDDER", default=False)
+# Adapters of one's own: a provider's name and the dotted path of its class.
+LYCHD_EMBEDDERS: dict[str, str] = {}
+LYCHD_EMBED_LEASES = _environment.number("LYCHD_DERIVATION_LEASES", 1)
+LYCHD_MODEL_PATH = _environment.text("LYCHD_DERIVATION_MODEL_PATH")
+# How many processes serve the web. One process's memory counts no lease of another.
+LYCHD_WEB_PROCESSES = _environment.number("LYCHD_WEB_PROCESSES", 1)
 
 
 # Interface

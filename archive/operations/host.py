@@ -239,6 +239,7 @@ def configure_namespace(
     by: str,
     text_configuration: str = limits.DEFAULT_TEXT_CONFIGURATION,
     second_person: bool = False,
+    generation: str | None = None,
 ) -> Binding:
     """Serve a namespace under this binding, or change the one that is configured.
 
@@ -248,6 +249,8 @@ def configure_namespace(
     check.address_key("/namespace", namespace)
     check.identifier("/owner", owner)
     check.identifier("/policy_revision", policy_revision)
+    if generation is not None:
+        check.identifier("/generation", generation)
     check.settle()
     with host_write():
         if not _is_text_configuration(text_configuration):
@@ -259,12 +262,13 @@ def configure_namespace(
                 "policy_revision": policy_revision,
                 "text_configuration": text_configuration,
                 "second_person": second_person,
+                "generation": generation,
                 "configured_by": by,
                 "configured_at": moment(),
                 "disabled_at": None,
             },
         )
-    return Binding(namespace, owner, policy_revision, text_configuration, second_person)
+    return Binding(namespace, owner, policy_revision, text_configuration, second_person, generation=generation)
 
 
 def disable_namespace(namespace: str, *, by: str) -> None:

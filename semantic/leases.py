@@ -1,0 +1,120 @@
+"""Leases: the counted right to embed, held from before the claim until after the driver is closed (R-L-185, 193).
+
+Counted in Redis with an owner's token and an expiry, or in the memory of one process where the settings say so. Neither
+is ever the other's fallback: a Redis that does not answer refuses (0.14, 5.15).
+"""
+
+import threading
+from dataclasses import dataclass
+from typing import Final, Protocol
+from uuid import uuid4
+
+from django.conf import settings
+
+from archive import bindings
+from semantic import limits
+from semantic.refusals import CoordinationUnavailable, LeaseCleanupFailed, LeaseUnavailable
+
+KEY: Final = "lychd:embedding:leases"
+
+
+class Lease(Protocol):
+    """One held lease."""
+
+    @property
+    def owner(self) -> str:
+        """The token under which it is counted."""
+
+    def close(self) -> None:
+        """Give it back; raises `LeaseCleanupFailed` when that cannot be done or it had run out already."""
+
+
+def take() -> Lease:
+    """Take a lease or refuse at once: `LeaseUnavailable` when all are taken, `CoordinationUnavailable` without Redis."""
+    if bindings.require_profile().get("coordination") == "redis":
+        return _take_from_redis(settings.REDIS_URL)
+    return _take_from_process()
+
+
+# One process's memory
+
+_guard = threading.Lock()
+_held: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class _ProcessLease:
+    owner: str
+
+    def close(self) -> None:
+        with _guard:
+            if self.owner not in _held:
+                raise LeaseCleanupFailed
+            _held.remove(self.owner)
+
+
+def _take_from_process() -> Lease:
+    with _guard:
+        if len(_held) >= settings.LYCHD_EMBED_LEASES:
+            raise LeaseUnavailable
+        owner = str(uuid4())
+        _held.add(owner)
+    return _ProcessLease(owner)
+
+
+# Redis
+
+# One step for Redis: what ran out goes, then whoever still fits in comes. Its own clock decides, no caller's.
+_TAKE: Final = """
+local now = redis.call('TIME')
+local at = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', at)
+if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then return 0 end
+redis.call('ZADD', KEYS[1], at + tonumber(ARGV[2]), ARGV[3])
+redis.call('PEXPIRE', KEYS[1], tonumber(ARGV[2]))
+return 1
+"""
+_GIVE_BACK: Final = """
+local now = redis.call('TIME')
+local at = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
+local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
+redis.call('ZREM', KEYS[1], ARGV[1])
+if ends and tonumber(ends) > at then return 1 end
+return 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _RedisLease:
+    owner: str
+    url: str
+
+    def close(self) -> None:
+        try:
+            given_back = _run(self.url, _GIVE_BACK, self.owner)
+        except CoordinationUnavailable:
+            raise LeaseCleanupFailed from None
+        if not given_back:
+            # It ran out or Redis lost it, so somebody else may have embedded beside us.
+            raise LeaseCleanupFailed
+
+
+def _take_from_redis(url: str) -> Lease:
+    owner = str(uuid4())
+    if not _run(url, _TAKE, str(settings.LYCHD_EMBED_LEASES), str(limits.LEASE_SECONDS * 1000), owner):
+        raise LeaseUnavailable
+    return _RedisLease(owner, url)
+
+
+def _run(url: str, script: str, *arguments: str) -> bool:
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    try:
+        with redis.Redis.from_url(
+            url, socket_timeout=3, socket_connect_timeout=3, retry=Retry(NoBackoff(), 0)
+        ) as client:
+            return bool(client.eval(script, 1, KEY, *arguments))
+    except redis.RedisError:
+        raise CoordinationUnavailable from None
