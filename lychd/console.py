@@ -220,7 +220,9 @@ def _crashed(error: Exception, *, as_json: bool) -> int:
     from lychd.logs import frames
 
     name = type(error).__qualname__
-    passed = frames(error.__traceback__)[-5:]
+    if sqlstate := getattr(error.__cause__, "sqlstate", None):
+        name += f", SQLSTATE {sqlstate}"
+    passed = frames(error.__traceback__)
     lines = [problem_lines(Internal()), f"  {name}", *(f"    {frame}" for frame in passed)]
     return _say({**problem_of(Internal()), "error": name, "frames": passed}, "\n".join(lines), CRASH, as_json=as_json)
 

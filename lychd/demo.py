@@ -111,8 +111,11 @@ def _serving(state: Path) -> Iterator[None]:
     """Leave word of this process for `--remove`: the lock says that it lives, the number in it who it is."""
     descriptor = os.open(state / "serving", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        with contextlib.suppress(BlockingIOError):
+        try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            remark(f"A demo runs already. This one works beside it, and {LEAD} gets a new password.")
+        else:
             os.truncate(descriptor, 0)
             os.write(descriptor, str(os.getpid()).encode())
         yield
@@ -149,14 +152,17 @@ def _stop_serving(state: Path) -> bool:
 def remove() -> Told:
     """Stop the demonstration and delete everything that it made."""
     state: Path = settings.LYCHD_STATE_DIR
+    there = (state / "serving").exists()
     stopped = _stop_serving(state)
     if settings.LYCHD_EMBEDDED:
         embedded.remove(state)
     else:
         _drop_beside()
         shutil.rmtree(state, ignore_errors=True)
-    text = f"{'The running demo was stopped. ' if stopped else ''}Everything in {state} is gone, and its database."
-    return Told({"removed": str(state), "stopped": stopped}, text)
+    text = f"Everything in {state} is gone, and its database." if there else f"There is no demo in {state}."
+    if stopped:
+        text = f"The running demo was stopped. {text}"
+    return Told({"removed": str(state) if there else None, "stopped": stopped}, text)
 
 
 def _drop_beside() -> None:
@@ -359,7 +365,7 @@ def show(options: argparse.Namespace) -> None:
         if door is None:
             tell(told, as_json=options.as_json)
         else:
-            serving.serve(door, workers=1, ready=lambda: tell(told, as_json=options.as_json))
+            serving.serve(door, workers=1, ready=lambda: tell(told, as_json=options.as_json), quiet=True)
 
 
 def _prepare(state: Path) -> None:

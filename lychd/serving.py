@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import logging
 import os
 import socket
 import sys
@@ -68,8 +69,8 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def serve(door: Door, *, workers: int, ready: Callable[[], None]) -> None:
-    """Answer until Ctrl-C or SIGTERM; `ready` is called once callers can come."""
+def serve(door: Door, *, workers: int, ready: Callable[[], None], quiet: bool = False) -> None:
+    """Answer until Ctrl-C or SIGTERM; `ready` is called once callers can come, `quiet` logs warnings alone."""
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
@@ -88,6 +89,9 @@ def serve(door: Door, *, workers: int, ready: Callable[[], None]) -> None:
     try:
         if workers == 1:
             config.load()
+            if quiet:
+                # Loading the application has set the log up anew.
+                logging.getLogger().setLevel(logging.WARNING)
             ready()
             uvicorn.Server(config).run(sockets=[door.listening])
         else:
