@@ -3,15 +3,32 @@
 They hold authority, not archive material, so an authorizer may read them where an operation does no storage access.
 """
 
-from typing import ClassVar
+from collections.abc import Collection
+from typing import ClassVar, Final, TypeAlias
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
-from django.db import models
+from django.db import connection, models
 from django.db.models import Exists, OuterRef, Q
 
 from archive import triggers
 from archive.models.columns import CLOCK
+
+GrantKey: TypeAlias = tuple[str, str, str, str, str, str]
+
+_HELD: Final = """
+SELECT wanted.subject, wanted.namespace_key, wanted.owner, wanted.purpose, wanted.policy_revision, wanted.action
+FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[])
+     AS wanted (subject, namespace_key, owner, purpose, policy_revision, action)
+WHERE EXISTS (
+    SELECT FROM lychd_grant AS held
+    WHERE held.subject = wanted.subject AND held.namespace_key = wanted.namespace_key AND held.owner = wanted.owner
+      AND held.purpose = wanted.purpose AND held.policy_revision = wanted.policy_revision
+      AND held.action = wanted.action
+      AND held.revoked_at IS NULL AND held.valid_from <= clock_timestamp()
+      AND (held.valid_until IS NULL OR held.valid_until > clock_timestamp()))
+  AND EXISTS (SELECT FROM lychd_principal AS acting WHERE acting.subject = wanted.subject AND acting.active)
+"""
 
 
 class Principal(models.Model):
@@ -61,6 +78,16 @@ class Grant(models.Model):
 
     def __str__(self) -> str:
         return f"{self.subject} may {self.action} in {self.namespace_key}"
+
+    @classmethod
+    def held(cls, wanted: "Collection[GrantKey]") -> "set[GrantKey]":
+        """Which of these (subject, namespace, owner, purpose, policy revision, action) a current grant allows now.
+
+        Every operation asks it three times, so it is one fixed statement; what is current is said in `current` too.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute(_HELD, [list(values) for values in zip(*wanted, strict=True)])
+            return set(cursor.fetchall())
 
     @classmethod
     def current(cls) -> "models.QuerySet[Grant]":
