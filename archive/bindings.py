@@ -25,7 +25,7 @@ class Binding:
     text_configuration: str = limits.DEFAULT_TEXT_CONFIGURATION
     second_person: bool = False
     profile: str = limits.PROFILE
-    # The embedding generation that this namespace uses instead of the deployment's; changing it is no change of binding.
+    # The embedding generation used here instead of the deployment's; changing it is no change of binding.
     generation: str | None = field(default=None, compare=False)
 
     def fields(self) -> dict[str, str]:

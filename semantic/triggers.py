@@ -191,10 +191,10 @@ _ENDS: Final = f"""
 
 
 class InvalidateNote(pgtrigger.Trigger):
-    """T-NOTE-INVALIDATE: a note that stops being promoted takes its derivations of every generation with it (R-L-195)."""
+    """T-NOTE-INVALIDATE: a note that stops being promoted takes its derivations of all generations with it (R-L-195)."""
 
     when = pgtrigger.After
-    operation = pgtrigger.UpdateOf("state")
+    operation = pgtrigger.UpdateOf("state")  # type: ignore[no-untyped-call]
 
     def get_func(self, model: models.Model) -> str:
         return f"""
@@ -215,7 +215,7 @@ class InvalidateGeneration(pgtrigger.Trigger):
     """T-GEN-INVALIDATE: a retired generation takes all its derivations with it (R-L-195, spec 5.17 no. 18)."""
 
     when = pgtrigger.After
-    operation = pgtrigger.UpdateOf("state")
+    operation = pgtrigger.UpdateOf("state")  # type: ignore[no-untyped-call]
 
     def get_func(self, model: models.Model) -> str:
         return f"""

@@ -32,7 +32,7 @@ class Generation(InNamespace):
             # Two registrations may race; the second finds the row here (R-L-163).
             models.UniqueConstraint(fields=["namespace", "reference"], name="generation_reference_once"),
             models.UniqueConstraint(fields=["namespace", "manifest_digest"], name="generation_manifest_once"),
-            # What a derivation's composite foreign key names: a vector cannot have another dimension than its generation.
+            # What a derivation's composite foreign key names: a vector has its generation's dimension.
             models.UniqueConstraint(fields=["id", "dimensions"], name="generation_dimensions"),
             models.CheckConstraint(
                 name="generation_state", condition=Q(state__in=[state.value for state in GenerationState])

@@ -1,4 +1,4 @@
-"""The archive's notes as the semantic application watches them: the rule stands here, the archive knows nothing of it."""
+"""The archive's notes as this application watches them: the rule stands here, the archive knows nothing of it."""
 
 from typing import ClassVar
 
