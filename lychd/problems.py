@@ -74,6 +74,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
 
 def refusal_of(error: Exception) -> Refusal:
     """Return the refusal that an exception means; an unknown one is logged and becomes `internal`."""
+    raised = error
     if isinstance(error, Error):
         error = transactions.named(error)
     if isinstance(error, Refusal):
@@ -81,7 +82,7 @@ def refusal_of(error: Exception) -> Refusal:
     for kind, refusal in _MEANING.items():
         if isinstance(error, kind):
             return refusal()
-    log.error("unhandled", error=type(error).__qualname__, frames=frames(error.__traceback__))
+    log.error("unhandled", error=type(error).__qualname__, frames=frames(raised.__traceback__))
     return refusals.Internal()
 
 
