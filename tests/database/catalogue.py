@@ -111,14 +111,21 @@ class Trigger:
     """The name in the model: `nodelete` for `pgtrigger_nodelete_b33dd`."""
 
 
-def triggers(connection: "psycopg.Connection[Any]") -> list[Trigger]:
-    """Every trigger that somebody wrote, on any table."""
+def triggers(connection: "psycopg.Connection[Any]", *, of_all: bool = False) -> list[Trigger]:
+    """The triggers that this part wrote: on its own tables, and not those that a derived part hung there.
+
+    A derived part begins their names with its own (`semantic_`), and its own tests try them.
+    """
     found = ask(
         connection,
         "SELECT c.relname, t.tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
         " WHERE NOT t.tgisinternal AND c.relnamespace = 'public'::regnamespace ORDER BY 1, 2",
     )
-    return [Trigger(table, name, _rule(name)) for table, name in found]
+    rules = [Trigger(table, name, _rule(name)) for table, name in found]
+    if of_all:
+        return rules
+    ours = set(tables(connection))
+    return [one for one in rules if one.table in ours and not one.rule.startswith("semantic_")]
 
 
 def _rule(name: str) -> str:

@@ -129,7 +129,7 @@ def test_the_connection_of_the_service_is_refused_the_same(world):
 
 
 def test_the_serving_role_switches_no_trigger_off(as_serving, world):
-    for trigger in catalogue.triggers(as_serving):
+    for trigger in catalogue.triggers(as_serving, of_all=True):
         table, name = sql.Identifier(trigger.table), sql.Identifier(trigger.pgid)
         for deed in (
             "ALTER TABLE {table} DISABLE TRIGGER {name}",
@@ -150,7 +150,7 @@ def test_the_serving_role_rewrites_no_function(as_serving, world):
             "ALTER FUNCTION {} OWNER TO CURRENT_USER",
         ):
             assert refused(as_serving, world, sql.SQL(deed).format(signature)) == "42501", function
-    for trigger in catalogue.triggers(as_serving):
+    for trigger in catalogue.triggers(as_serving, of_all=True):
         body = sql.SQL(
             "CREATE OR REPLACE FUNCTION public.{}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'"
         ).format(sql.Identifier(trigger.pgid))
@@ -218,7 +218,7 @@ class _Named:
 def test_the_bypass_cannot_keep_a_trigger_from_writing(as_serving, world):
     """Spaces, the history of bindings and the postings are written all the same."""
     with no_trace(as_serving):
-        names = [trigger.pgid for trigger in catalogue.triggers(as_serving)]
+        names = [trigger.pgid for trigger in catalogue.triggers(as_serving, of_all=True)]
         as_serving.execute("SELECT set_config('pgtrigger.ignore', %s, true)", ["{" + ",".join(names) + "}"])
         hold(as_serving, world)
         as_serving.execute(
@@ -241,7 +241,7 @@ def test_a_login_that_brings_the_bypass_along_is_fenced_too(world):
     options = "-c pgtrigger.ignore={pgtrigger_append}"
     parameters = {**flushing.parameters(), "options": options}
     with psycopg.connect(**parameters, autocommit=True) as connection:
-        names = ",".join(trigger.pgid for trigger in catalogue.triggers(connection))
+        names = ",".join(trigger.pgid for trigger in catalogue.triggers(connection, of_all=True))
     parameters["options"] = f"-c pgtrigger.ignore={{{names}}}"
     with psycopg.connect(**parameters, autocommit=True) as connection:
         assert refused(connection, world, hold_both(world), "UPDATE archive_recall SET id = id") == "LY010"
@@ -322,7 +322,9 @@ def test_every_function_looks_names_up_where_it_was_told(as_owner):
 
 def test_the_functions_with_the_owners_rights_are_three_and_not_everybodys(as_owner):
     definers = {one.signature: one for one in catalogue.functions(as_owner) if one.definer}
-    assert set(definers) == DEFINERS
+    assert {signature for signature in definers if signature.startswith("archive_")} == DEFINERS
+    # A derived part has functions of its own, named after it; its own tests call them.
+    assert all(signature.startswith(("archive_", "semantic_")) for signature in definers)
     assert not any(one.public for one in definers.values())
 
 
