@@ -409,3 +409,14 @@ def test_a_table_of_the_callers_own_shadows_nothing_for_a_trigger(as_serving, wo
     # The hold of the shadow holds nothing that counts, and the row is taken at once; the missing event is missed.
     assert error
     assert (error.sqlstate, error.diag.message_primary) == ("LY003", "note_without_event")
+
+
+def test_a_trigger_function_that_could_be_lent_is_found_before_anything_is_served(as_owner, world):
+    role = sql.Identifier(settings.LYCHD_SERVING_ROLE)
+    function = sql.SQL("FUNCTION public.archive_note_postings()")
+    assert "lychd.E107" not in {message.id for message in roles.check_database(databases=["default"])}
+    as_owner.execute(sql.SQL("GRANT EXECUTE ON {} TO {}").format(function, role))
+    try:
+        assert "lychd.E107" in {message.id for message in roles.check_database(databases=["default"])}
+    finally:
+        as_owner.execute(sql.SQL("REVOKE EXECUTE ON {} FROM {}").format(function, role))
