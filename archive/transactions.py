@@ -11,6 +11,7 @@ so a change waits for the recalls that came before it and for no other. The row 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import NoReturn
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connections, transaction
@@ -117,7 +118,7 @@ def reading() -> Iterator[None]:
         fault = _named(error, committing=False)
         hang_up_if_dead()
     if fault is not None:
-        raise fault
+        _raise_alone(fault)
 
 
 def hang_up_if_dead() -> None:
@@ -150,9 +151,20 @@ def _durable(hold: str | None) -> Iterator[None]:
         fault = _named(error, committing=committing)
         if not connection.is_usable():
             connection.close()
-    # Raised outside the handler, so that no context carries the original's row details (0.7).
     if fault is not None:
+        _raise_alone(fault)
+
+
+def _raise_alone(fault: Exception) -> NoReturn:
+    """Raise without the error it stands for, whose details may quote a row (0.7).
+
+    Leaving the handler is not enough: the error still is the one being handled in whoever entered the transaction, so
+    Python would hang it on the new one as its context.
+    """
+    try:
         raise fault
+    finally:
+        fault.__context__ = None
 
 
 def _bound(cursor: object, hold: str | None) -> None:
