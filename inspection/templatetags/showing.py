@@ -32,7 +32,7 @@ def _age(moment: datetime) -> str:
     for length, unit in _UNITS:
         if seconds >= length:
             return f"{seconds // length} {unit}"
-    return "< 1 min"
+    return "now"
 
 
 @register.filter
