@@ -191,7 +191,7 @@ _ENDS: Final = f"""
 
 
 class InvalidateNote(pgtrigger.Trigger):
-    """T-NOTE-INVALIDATE: a note that stops being promoted takes its derivations of all generations with it (R-L-195)."""
+    """T-NOTE-INVALIDATE: a note that leaves `promoted` takes its derivations of all generations with it (R-L-195)."""
 
     when = pgtrigger.After
     operation = pgtrigger.UpdateOf("state")  # type: ignore[no-untyped-call]

@@ -1,0 +1,139 @@
+"""What can be read of generations and derivations: states, digests, coverage; no text and no coordinate (R-L-177..181).
+
+Every read is a snapshot asked about at A0 and A2. A running attempt past its deadline is shown as expired by the
+database's clock, and nothing is written for that.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Count, Q
+
+from archive.authority import Action, Caller
+from archive.models import Namespace
+from archive.transactions import moment
+from inspection.reads import Page, PageRequest, _filter_digest, _micros, _moment, _read, _seal, _unseal
+from semantic.lifecycle import EXPIRED, State
+from semantic.models import Derivation, Generation
+from semantic.models.derivation import METADATA
+from semantic.records import DerivationRecord, GenerationRecord
+from semantic.refusals import DerivationAbsent, GenerationAbsent
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationStatus:
+    """A generation, how many promoted notes there are, and how many derivations stand where.
+
+    The states say what was done; only `complete` of an active generation is searched, and nothing says that it is all.
+    """
+
+    generation: GenerationRecord
+    promoted: int
+    states: dict[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **self.generation.as_json(),
+            "coverage": {"promoted": self.promoted, "complete": self.states[State.COMPLETE]},
+            "derivations": self.states,
+        }
+
+
+def generations(caller: Caller) -> tuple[GenerationStatus, ...]:
+    """List the generations of a namespace, oldest first; an absent namespace lists none."""
+
+    def look(namespace: Namespace | None) -> tuple[GenerationStatus, ...]:
+        if namespace is None:
+            return ()
+        rows = list(Generation.objects.filter(namespace=namespace).order_by("registered_at", "id"))
+        return _statuses(namespace, rows)
+
+    return _read(caller, Action.INSPECT_DERIVATION, {"list": "generations"}, look)
+
+
+def generation(caller: Caller, reference: str) -> GenerationStatus:
+    """Read one generation; raises `GenerationAbsent`."""
+
+    def look(namespace: Namespace | None) -> GenerationStatus:
+        row = None if namespace is None else Generation.objects.filter(namespace=namespace, reference=reference).first()
+        if namespace is None or row is None:
+            raise GenerationAbsent
+        (status,) = _statuses(namespace, [row])
+        return status
+
+    return _read(caller, Action.INSPECT_DERIVATION, {"generation": reference}, look)
+
+
+def _statuses(namespace: Namespace, rows: list[Generation]) -> tuple[GenerationStatus, ...]:
+    now = moment()
+    counted: dict[UUID, dict[str, int]] = {row.id: {**{state.value: 0 for state in State}, EXPIRED: 0} for row in rows}
+    found = (
+        Derivation.objects.filter(namespace=namespace, generation__in=rows)
+        .values("generation_id", "state")
+        .annotate(n=Count("id"), late=Count("id", filter=Q(state=State.RUNNING.value, deadline__lte=now)))
+        .values_list("generation_id", "state", "n", "late")
+    )
+    for generation_id, state, count, late in found:
+        counted[generation_id][state] += count - late
+        counted[generation_id][EXPIRED] += late
+    promoted = _promoted(namespace)
+    return tuple(GenerationStatus(GenerationRecord.of(row), promoted, counted[row.id]) for row in rows)
+
+
+def _promoted(namespace: Namespace) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT notes FROM archive_corpus WHERE namespace_id = %s", [namespace.id])
+        row = cursor.fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def derivation(caller: Caller, derivation_id: UUID) -> DerivationRecord:
+    """Read one derivation with its source reference, invalidated ones too; raises `DerivationAbsent` (R-L-196)."""
+
+    def look(namespace: Namespace | None) -> DerivationRecord:
+        row = None if namespace is None else _rows(namespace).filter(id=derivation_id).first()
+        if row is None:
+            raise DerivationAbsent
+        return DerivationRecord.of(row, reference=row.generation.reference, now=moment())
+
+    return _read(caller, Action.INSPECT_DERIVATION, {"derivation_id": str(derivation_id)}, look)
+
+
+def list_derivations(
+    caller: Caller, page: PageRequest, *, generation: str | None = None, note_id: UUID | None = None
+) -> Page[DerivationRecord]:
+    """List derivations in the order in which they were prepared; an absent namespace lists empty."""
+    filters = {"list": "derivations", "generation": generation, "note_id": None if note_id is None else str(note_id)}
+
+    def look(namespace: Namespace | None) -> Page[DerivationRecord]:
+        if namespace is None:
+            return Page((), None)
+        digest = _filter_digest(caller, filters)
+        rows = _rows(namespace)
+        if generation is not None:
+            rows = rows.filter(generation__reference=generation)
+        if note_id is not None:
+            rows = rows.filter(note_id=note_id)
+        if page.cursor is not None:
+            micros, last_id = _unseal(page.cursor, digest, (int, str))
+            after = _moment(micros)
+            rows = rows.filter(Q(prepared_at__gt=after) | Q(prepared_at=after, id__gt=last_id), prepared_at__gte=after)
+        found = list(rows.order_by("prepared_at", "id")[: page.limit + 1])
+        shown, now = found[: page.limit], moment()
+        more = len(found) > page.limit
+        cursor = _seal([_micros(shown[-1].prepared_at), str(shown[-1].id)], digest) if more else None
+        return Page(
+            tuple(DerivationRecord.of(row, reference=row.generation.reference, now=now) for row in shown), cursor
+        )
+
+    return _read(caller, Action.INSPECT_DERIVATION, {**filters, **page.as_keys()}, look)
+
+
+def _rows(namespace: Namespace):  # type: ignore[no-untyped-def]
+    return (
+        Derivation.objects.select_related("generation")
+        .only(*METADATA, "generation__reference")
+        .filter(namespace=namespace)
+    )

@@ -1,0 +1,51 @@
+"""The garden with derivation and semantic recall switched on, and an embedder that the test directs."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from archive.authority import Caller
+from archive.operations import host
+from semantic import leases
+from semantic.presets import STAND_IN
+from tests import cast
+from tests.semantic.scripted import PROVIDER, Script
+
+GENERATION = "notes-1"
+
+
+def derivation(**changes: Any) -> dict[str, Any]:
+    """The settings of derivation, with some values of the embedder's binding changed."""
+    return {
+        "generation": changes.pop("generation", GENERATION),
+        "embed_profile": "model.embed@1",
+        "embed_binding": {**STAND_IN, "provider": PROVIDER, **changes},
+        "attempt_seconds": 60,
+    }
+
+
+@pytest.fixture
+def script() -> Iterator[type[Script]]:
+    """What the embedder does and has done."""
+    Script.clear()
+    yield Script
+    Script.clear()
+    assert not leases._held, "a lease was left behind"
+
+
+@pytest.fixture
+def meaning(garden: cast.Garden, settings: Any, script: type[Script]) -> cast.Garden:
+    """The garden, with one generation configured and not registered, and dora who derives in it."""
+    settings.LYCHD_EMBEDDERS = {PROVIDER: "tests.semantic.scripted.Scripted"}
+    settings.LYCHD_TEST_EMBEDDER = True
+    settings.LYCHD_ARCHIVE = {**settings.LYCHD_ARCHIVE, "derivation": derivation(), "semantic": True}
+    host.map_principal("dora")
+    host.grant("dora", garden.binding, host.actions_of(["deriver"]), by="host:tests")
+    return garden
+
+
+@pytest.fixture
+def dora(meaning: cast.Garden) -> Caller:
+    """Derives."""
+    return meaning.caller("dora")
