@@ -30,15 +30,13 @@ class Api:
     def _headers(self, more: dict[str, str]) -> dict[str, str]:
         return {**({} if self.secret is None else {"authorization": f"Bearer {self.secret}"}), **more}
 
-    def get(self, path: str, **headers: str) -> HttpResponse:
+    def get(self, path: str, **headers: str) -> Any:
         return self.client.get(self.at(path), headers=self._headers(_dashed(headers)))
 
-    def post(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
+    def post(self, path: str, body: Any = None, **headers: str) -> Any:
         return self.raw("POST", path, json.dumps({} if body is None else body).encode(), **headers)
 
-    def raw(
-        self, method: str, path: str, content: bytes, media: str = "application/json", **headers: str
-    ) -> HttpResponse:
+    def raw(self, method: str, path: str, content: bytes, media: str = "application/json", **headers: str) -> Any:
         return self.client.generic(
             method, self.at(path), content, content_type=media, headers=self._headers(_dashed(headers))
         )

@@ -105,5 +105,5 @@ def test_what_is_no_http_passes():
     async def application(scope: Any, receive: Any, send: Any) -> None:
         seen.append(scope["type"])
 
-    asyncio.run(BoundedBodies(application)({"type": "lifespan"}, None, None))  # type: ignore[arg-type]
+    asyncio.run(BoundedBodies(application)({"type": "lifespan"}, None, None))
     assert seen == ["lifespan"]

@@ -408,8 +408,9 @@ def test_s080_while_the_profile_is_off_nothing_is_read(api, settings):
 
 def reconfigured(**changes: str) -> None:
     """Configure another binding and let everybody go on under it, without a migration of what is retained."""
+    named = {"owner": cast.OWNER, "policy_revision": cast.POLICY, **changes}
     binding = host.configure_namespace(
-        cast.GARDEN, **{"owner": cast.OWNER, "policy_revision": cast.POLICY, "by": "host:tests", **changes}
+        cast.GARDEN, owner=named["owner"], policy_revision=named["policy_revision"], by="host:tests"
     )
     for subject, roles in cast.ROLES.items():
         if roles:
