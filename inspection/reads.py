@@ -175,7 +175,7 @@ class Standing:
 
     @classmethod
     def of(cls, revisions: Sequence[tuple[str, str, str]]) -> "Standing":
-        """Sum up (revision, text digest, state), oldest first; a revision's number is what its name begins with."""
+        """Sum up (revision, text digest, state), oldest first."""
         numbers = [int(found[1]) for revision, _, _ in revisions if (found := _NUMBERED.match(revision))]
         return cls(
             newest_digest=revisions[-1][1],
@@ -184,7 +184,8 @@ class Standing:
         )
 
 
-_NUMBERED: Final = re.compile(r"([0-9]{1,9})(?:-|$)")
+# A number alone, or with the twelve digits of a text digest that an ingest puts behind it.
+_NUMBERED: Final = re.compile(r"([0-9]{1,9})(?:-[0-9a-f]{12})?\Z")
 
 
 def own_standings(caller: Caller, source_keys: Sequence[str]) -> dict[str, Standing]:
