@@ -11,7 +11,7 @@ GRAPHICS := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cubla
 	nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-cusolver nvidia-cusparse \
 	nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
 
-.PHONY: all demo test lint faults models lock clean help
+.PHONY: all demo test lint bench faults models lock clean help
 
 all: .venv/.base  ## build .venv with the lychd command
 
@@ -43,6 +43,9 @@ lint: .venv/.dev  ## style, types and the direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+bench: .venv/.dev  ## how fast the archive is, beside bare SQL; some minutes
+	$(BIN)/lychd bench
 
 faults: .venv/.dev  ## take each fence out in turn; its test must notice
 	$(BIN)/python -m tests.faults

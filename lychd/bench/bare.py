@@ -1,8 +1,7 @@
-"""What the same rows cost without the archive's code: plain SQL under the same hold, on the same tables and triggers."""
+"""What the same rows cost without the archive's code: plain SQL under the same hold, same tables, same triggers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -85,9 +84,8 @@ def held(connection: Connection) -> Iterator[int]:
     with connection.transaction():
         connection.execute("SELECT set_config('lychd.hold', 'exclusive', true)")
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('lychd:' || %s::text, 0))", [NAMESPACE])
-        row = connection.execute("SELECT id FROM archive_namespace WHERE key = %s FOR UPDATE", [NAMESPACE]).fetchone()
-        assert row is not None
-        yield int(row[0])
+        [(number,)] = connection.execute("SELECT id FROM archive_namespace WHERE key = %s FOR UPDATE", [NAMESPACE])
+        yield int(number)
 
 
 def take_in(connection: Connection, items: Sequence[Intake]) -> list[UUID]:
@@ -109,3 +107,8 @@ def move(connection: Connection, note: UUID, start: str, end: str, version: int)
     with held(connection) as namespace:
         connection.execute(_MOVE, [end, end, note])
         connection.execute(_EVENTS, [namespace, start, end, version, version, [note]])
+
+
+def ranked(connection: Connection, values: Mapping[str, Any]) -> list[str]:
+    """The ids of the best notes, by the textbook statement."""
+    return [str(row[0]) for row in connection.execute(PLAIN_RANK, values)]

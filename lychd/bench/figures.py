@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from lychd.evaluation.metrics import percentile
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _MS: Final = 1000.0
@@ -14,7 +15,7 @@ _MS: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the report. `baseline` has the unit of `value`; `note` says what the baseline is, or what was missed."""
+    """One line of the report. `baseline` has the unit of `value`, and `note` says what it is."""
 
     name: str
     value: float
@@ -37,10 +38,10 @@ class Figure:
         }
 
 
-def clocked(act: Callable[[], T]) -> tuple[float, T]:
+def clocked(act: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> tuple[float, T]:
     """Do something and say how many milliseconds it took."""
     started = time.perf_counter()
-    done = act()
+    done = act(*arguments, **named)
     return _MS * (time.perf_counter() - started), done
 
 

@@ -58,20 +58,29 @@ class Ground:
 
     def candidates(self, count: int) -> list[UUID]:
         """Take this many notes in."""
-        found: list[UUID] = []
-        for start in range(0, count, limits.BATCH_INTAKE_MAX):
-            answers = intake_many(self.caller, self.wanted(min(limits.BATCH_INTAKE_MAX, count - start)))
-            found += [answer.given().note.id for answer in answers]
-        return found
+        return self._taken_in(self.wanted(count))
 
     def promoted(self, count: int) -> list[UUID]:
         """Take this many notes in and promote them."""
-        ids = self.candidates(count)
-        for start in range(0, count, limits.BATCH_TRANSITION_MAX):
+        return self._promoted(self.candidates(count))
+
+    def promote_texts(self, texts: Sequence[str]) -> list[UUID]:
+        """Take these very texts in and promote them."""
+        return self._promoted(self._taken_in([Intake(fresh("r"), fresh("s"), "1", text) for text in texts]))
+
+    def _taken_in(self, wanted: Sequence[Intake]) -> list[UUID]:
+        found: list[UUID] = []
+        for start in range(0, len(wanted), limits.BATCH_INTAKE_MAX):
+            answers = intake_many(self.caller, wanted[start : start + limits.BATCH_INTAKE_MAX])
+            found += [answer.given().note.id for answer in answers]
+        return found
+
+    def _promoted(self, ids: list[UUID]) -> list[UUID]:
+        for start in range(0, len(ids), limits.BATCH_TRANSITION_MAX):
             changes = [Transition(one, State.PROMOTED, 1) for one in ids[start : start + limits.BATCH_TRANSITION_MAX]]
             for answer in transition_many(self.caller, changes):
                 answer.given()
-        self.notes += count
+        self.notes += len(ids)
         return ids
 
     def grow(self, size: int) -> None:

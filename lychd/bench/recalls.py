@@ -29,7 +29,7 @@ class Clock:
         self.rank_ms = 0.0
 
     def __call__(self, execute: Callable[..., Any], sql: str, parameters: Any, many: bool, context: Any) -> Any:
-        took, done = clocked(lambda: execute(sql, parameters, many, context))
+        took, done = clocked(execute, sql, parameters, many, context)
         self.statements += 1
         self.all_ms += took
         if "archive_posting" in sql:
@@ -54,7 +54,7 @@ def measure(ground: Ground, questions: int) -> list[Figure]:
         for place, query in enumerate(ground.asked(_WARM + questions)):
             wanted = LexicalRecall(fresh("q"), query, top_k=TOP_K, char_budget=limits.CHAR_BUDGET_MAX)
             with watched() as clock:
-                took, answer = clocked(lambda wanted=wanted: recall(ground.caller, wanted))
+                took, answer = clocked(recall, ground.caller, wanted)
             values = {
                 "namespace": namespace,
                 "configuration": CONFIGURATION,
@@ -65,8 +65,8 @@ def measure(ground: Ground, questions: int) -> list[Figure]:
                 "cut_off": limits.CUT_OFF_SHARE,
                 "cut_off_notes": limits.CUT_OFF_NOTES,
             }
-            plainly, rows = clocked(lambda values=values: beside.execute(bare.PLAIN_RANK, values).fetchall())
-            if [chosen["note_id"] for chosen in answer.receipt["selected"]] != [str(row[0]) for row in rows]:
+            plainly, rows = clocked(bare.ranked, beside, values)
+            if [chosen["note_id"] for chosen in answer.receipt["selected"]] != rows:
                 raise AssertionError("the two rankings differ")
             if place >= _WARM:
                 whole.append(took)

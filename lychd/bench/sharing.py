@@ -20,58 +20,60 @@ _WITHIN_MS: Final = 2_000.0
 _QUESTIONS: Final = 100
 
 
+class Client:
+    """One client process, ready to go."""
+
+    def __init__(self, told: dict[str, object]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "lychd.bench.client"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.say(json.dumps(told))
+
+    def say(self, line: str) -> None:
+        if self.process.stdin is not None:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+
+    def hear(self) -> str:
+        return "" if self.process.stdout is None else self.process.stdout.readline()
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+
 class Clients:
-    """Client processes that are ready to go; all of them work at the same time."""
+    """Client processes that work at the same time, each in a closed loop of its own."""
 
     def __init__(self, ground: Ground, kind: str, count: int, seconds: float) -> None:
-        self.seconds = seconds
-        self.processes = [self._start(ground, kind, place, seconds) for place in range(count)]
-        for process in self.processes:
-            assert process.stdout is not None
-            if process.stdout.readline().strip() != "ready":
-                self.end()
-                raise RuntimeError("a client process did not start")
-
-    @staticmethod
-    def _start(ground: Ground, kind: str, place: int, seconds: float) -> "subprocess.Popen[str]":
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lychd.bench.client"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdin is not None
         told = {
             "database": ground.database,
             "namespace": NAMESPACE,
             "kind": kind,
             "questions": list(ground.asked(_QUESTIONS)),
-            "offset": place * 7 % _QUESTIONS,
             "seconds": seconds,
         }
-        process.stdin.write(json.dumps(told) + "\n")
-        process.stdin.flush()
-        return process
+        self.clients = [Client({**told, "offset": place * 7 % _QUESTIONS}) for place in range(count)]
+        if any(client.hear().strip() != "ready" for client in self.clients):
+            self.end()
+            raise RuntimeError("a client process did not start")
 
     def go(self) -> None:
         """Let all of them begin."""
-        for process in self.processes:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
+        for client in self.clients:
+            client.say("go")
 
     def told(self) -> list[float]:
         """Wait for all of them and give the times of all recalls."""
         try:
-            return [one for process in self.processes for one in json.loads(process.communicate()[0])]
+            return [one for client in self.clients for one in json.loads(client.hear())]
         finally:
             self.end()
 
     def end(self) -> None:
-        for process in self.processes:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
+        for client in self.clients:
+            client.end()
 
 
 def measure(ground: Ground, seconds: float, rounds: int = 3) -> list[Figure]:
@@ -111,7 +113,7 @@ def beside_promotions(ground: Ground, seconds: float) -> list[Figure]:
     refused = 0
     for place, one in enumerate(ids):
         try:
-            times.append(clocked(lambda one=one: promote(ground.caller, Transition(one, State.PROMOTED, 1)))[0])
+            times.append(clocked(promote, ground.caller, Transition(one, State.PROMOTED, 1))[0])
         except Refusal:
             refused += 1
         # Spread over the load, so that none of them has it to itself.

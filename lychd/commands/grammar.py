@@ -81,6 +81,16 @@ def _note(value: str) -> UUID:
         raise argparse.ArgumentTypeError(f"{value!r} is no note id; `lychd notes` lists them") from None
 
 
+def _sizes(value: str) -> tuple[int, ...]:
+    try:
+        sizes = tuple(sorted({int(one) for one in value.split(",")}))
+    except ValueError:
+        sizes = ()
+    if not sizes or sizes[0] < 1:
+        raise argparse.ArgumentTypeError(f"{value!r} is no list of sizes such as 1000,10000")
+    return sizes
+
+
 AS: Final = option("--as", dest="subject", metavar="SUBJECT", help="the principal who acts (or LYCHD_AS)")
 NAMESPACE: Final = option(
     "--namespace", metavar="KEY", help="where (or LYCHD_NAMESPACE; the only one served needs no naming)"
@@ -121,6 +131,18 @@ A text that its source's newest revision has already is unchanged and is not sen
 interrupted run does what is left and nothing twice.
 
 Rights: intake and list_own_intakes (the role writer). What others took in is not looked at."""
+
+EVALUATE_ABOUT: Final = """\
+corpus.jsonl: one object a line with id and text, and where there is one title, group, lang. queries.jsonl: id, text,
+group. qrels.tsv: a header, then query, document and degree between tabs.
+
+Everything is taken in, promoted and recalled by the operations, in a database that is made for it and dropped at the
+end, one namespace a group. bm25s answers the same questions beside it. Where the folder's parent has a baselines.json
+with figures for it, a library that is more than 0.005 off fails the run (exit 1). Needs the extra `evaluate`."""
+
+BENCH_ABOUT: Final = """\
+Works in a database that is made for it and dropped at the end. Own acts and baselines are taken in turns, warm, on the
+same rows. A whole run takes some minutes; 200000 notes are worth asking for with --sizes, and take longer."""
 
 ENTRIES: Final[tuple[Entry, ...]] = (
     # The first hour.
@@ -389,6 +411,47 @@ ENTRIES: Final[tuple[Entry, ...]] = (
         "stop serving a namespace; everything in it stays",
         "namespaces.disable",
         (option("key", metavar="KEY", help="the namespace"),),
+    ),
+    # Measuring, in databases of their own.
+    Entry(
+        "evaluate",
+        "how well the archive finds: a folder of documents, questions and judgements",
+        "measuring.evaluate",
+        (
+            option("path", metavar="PATH", help="a folder with corpus.jsonl, queries.jsonl and qrels.tsv"),
+            option("--policy", choices=["lexical"], default="lexical", help="how to recall (default lexical)"),
+            option(
+                "--text-configuration",
+                default="simple",
+                metavar="NAME",
+                help="simple (default), english ..., or auto: that of each group's language",
+            ),
+        ),
+        about=EVALUATE_ABOUT,
+    ),
+    Entry(
+        "bench",
+        "how fast the archive is, each thing beside bare SQL that does the same",
+        "measuring.bench",
+        (
+            option(
+                "name",
+                nargs="?",
+                default="all",
+                choices=["all", "recall", "intake", "batch", "promotion", "revocation", "sharing", "load"],
+                help="what to measure (default all)",
+            ),
+            option(
+                "--sizes",
+                type=_sizes,
+                default=(1_000, 10_000, 50_000),
+                metavar="N,N",
+                help="promoted notes to measure at (default 1000,10000,50000)",
+            ),
+            option("--texts", metavar="PATH", help="a reading set to cut texts and questions from"),
+            option("--effort", choices=["small", "whole"], default="whole", help="small proves that all of it works"),
+        ),
+        about=BENCH_ABOUT,
     ),
     Entry(
         "lexical rebuild", "cut the promoted notes of a namespace into words again", "namespaces.rebuild", (NAMESPACE,)

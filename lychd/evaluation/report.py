@@ -1,4 +1,4 @@
-"""One evaluation from the folder to the figures: the archive, the library beside it, and what the library should score."""
+"""One evaluation, from the folder to the figures: the archive, the library, and what the library should score."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,9 @@ def evaluate(
 
     `published` is a file with the figures that the library is known to reach, or None where there is none.
     """
-    everything, by_language, by_configuration = Tally(), {}, {}
+    everything = Tally()
+    by_language: dict[str, Tally] = {}
+    by_configuration: dict[str, str] = {}
     refused: dict[str, str] = {}
     with scratch.database("evaluate"):
         stocked = _stocked(reading_set, text_configuration, progress)
@@ -61,7 +63,7 @@ def evaluate(
             progress("asked", asked, len(reading_set.judgements))
     own_figures, library_figures = everything.figures(reading_set.judgements)
     documents = len(reading_set.documents)
-    report = {
+    report: dict[str, Any] = {
         "dataset": reading_set.name,
         "policy": policy,
         "lexical_policy": limits.LEXICAL_POLICY,

@@ -1,4 +1,4 @@
-"""Reading sets: a folder with corpus.jsonl, queries.jsonl and qrels.tsv, and nothing that is not checked on the way in."""
+"""Reading sets: a folder with corpus.jsonl, queries.jsonl and qrels.tsv, checked line by line on the way in."""
 
 import json
 from collections import defaultdict

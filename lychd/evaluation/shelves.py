@@ -1,4 +1,4 @@
-"""The archive's own answers: each document admitted, promoted and recalled through the operations, a namespace a group."""
+"""The archive's own answers: documents admitted, promoted and recalled by the operations, one namespace a group."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,0 +1,5 @@
+"""`manage.py evaluate`, the same as `lychd evaluate`."""
+
+from lychd.commands.framework import coat
+
+Command = coat("evaluate")
