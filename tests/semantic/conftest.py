@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 
 from archive.authority import Caller
@@ -10,6 +11,7 @@ from archive.operations import host
 from semantic import leases
 from semantic.presets import STAND_IN
 from tests import cast
+from tests.scenarios.counting import Counts
 from tests.semantic.scripted import PROVIDER, Script
 
 GENERATION = "notes-1"
@@ -49,3 +51,9 @@ def meaning(garden: cast.Garden, settings: Any, script: type[Script]) -> cast.Ga
 def dora(meaning: cast.Garden) -> Caller:
     """Derives."""
     return meaning.caller("dora")
+
+
+@pytest.fixture
+def counts(meaning: cast.Garden, owner: "psycopg.Connection[Any]") -> Counts:
+    """Row counts of every table, from the moment at which the garden is planted."""
+    return Counts(owner)
