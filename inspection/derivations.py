@@ -14,7 +14,8 @@ from django.db.models import Count, Q
 from archive.authority import Action, Caller
 from archive.models import Namespace
 from archive.transactions import moment
-from inspection.reads import Page, PageRequest, _filter_digest, _micros, _moment, _read, _seal, _unseal
+from inspection.cursors import List, Page, PageRequest
+from inspection.reads import _read
 from semantic.lifecycle import EXPIRED, State
 from semantic.models import Derivation, Generation
 from semantic.models.derivation import METADATA
@@ -106,24 +107,23 @@ def list_derivations(
 ) -> Page[DerivationRecord]:
     """List derivations in the order in which they were prepared; an absent namespace lists empty."""
     filters = {"list": "derivations", "generation": generation, "note_id": None if note_id is None else str(note_id)}
+    listed = List.of(caller, filters)
+    after = listed.after_moment(page)
 
     def look(namespace: Namespace | None) -> Page[DerivationRecord]:
         if namespace is None:
             return Page((), None)
-        digest = _filter_digest(caller, filters)
         rows = _rows(namespace)
         if generation is not None:
             rows = rows.filter(generation__reference=generation)
         if note_id is not None:
             rows = rows.filter(note_id=note_id)
-        if page.cursor is not None:
-            micros, last_id = _unseal(page.cursor, digest, (int, str))
-            after = _moment(micros)
-            rows = rows.filter(Q(prepared_at__gt=after) | Q(prepared_at=after, id__gt=last_id), prepared_at__gte=after)
+        if after is not None:
+            at, last_id = after
+            rows = rows.filter(Q(prepared_at__gt=at) | Q(prepared_at=at, id__gt=last_id), prepared_at__gte=at)
         found = list(rows.order_by("prepared_at", "id")[: page.limit + 1])
         shown, now = found[: page.limit], moment()
-        more = len(found) > page.limit
-        cursor = _seal([_micros(shown[-1].prepared_at), str(shown[-1].id)], digest) if more else None
+        cursor = listed.at_moment(shown[-1].prepared_at, shown[-1].id) if len(found) > page.limit else None
         return Page(
             tuple(DerivationRecord.of(row, reference=row.generation.reference, now=now) for row in shown), cursor
         )

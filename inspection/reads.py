@@ -4,16 +4,13 @@ Reads create nothing: each runs in a read-only snapshot, asks at A0 and A2, and 
 never retained lists empty; one under another binding refuses instead, and so does a storage failure.
 """
 
-import base64
-import binascii
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
@@ -29,68 +26,9 @@ from archive.records import METADATA, EventRecord, NoteRecord
 from archive.refusals import AuthorityRefused, Fault, InvalidRequest, ReceiptAbsent, RecordAbsent
 from archive.requests import Checker, well_formed
 from archive.transactions import reading, snapshot
+from inspection.cursors import List, Page, PageRequest
 
 T = TypeVar("T")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """One page of a list and the cursor of the next, None on the last."""
-
-    items: tuple[T, ...]
-    next_cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PageRequest:
-    """How much of a list, from where. A cursor belongs to one list under one filter of one namespace and caller."""
-
-    limit: int = limits.PAGE_SIZE_DEFAULT
-    cursor: str | None = None
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.limit <= limits.PAGE_SIZE_MAX:
-            raise InvalidRequest([Fault("/limit", f"a whole number from 1 to {limits.PAGE_SIZE_MAX}")])
-        if self.cursor is not None and not self.cursor.isascii():
-            raise InvalidRequest([Fault("/cursor", "a cursor that this very list gave, unchanged")])
-
-    def as_keys(self) -> dict[str, Any]:
-        return {"limit": self.limit, "cursor": self.cursor}
-
-
-def _seal(key: Sequence[int | str], filter_digest: str) -> str:
-    return base64.urlsafe_b64encode(canonical.encode([*key, filter_digest])).decode("ascii").rstrip("=")
-
-
-def _unseal(cursor: str, filter_digest: str, shape: Sequence[type]) -> list[Any]:
-    """Open a cursor of exactly this list and filter; anything else is a wrong request."""
-    wrong = InvalidRequest([Fault("/cursor", "a cursor that this very list gave, unchanged")])
-    try:
-        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
-        parts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (UnicodeEncodeError, binascii.Error, ValueError, RecursionError):
-        raise wrong from None
-    if not isinstance(parts, list) or len(parts) != len(shape) + 1 or parts[-1] != filter_digest:
-        raise wrong
-    key = parts[:-1]
-    if (
-        any(type(part) is not kind for part, kind in zip(key, shape, strict=True))
-        or _seal(key, filter_digest) != cursor
-    ):
-        raise wrong
-    return key
-
-
-def _micros(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
-def _moment(micros: int) -> datetime:
-    try:
-        return _EPOCH + timedelta(microseconds=micros)
-    except OverflowError:
-        raise InvalidRequest([Fault("/cursor", "a cursor that this very list gave, unchanged")]) from None
 
 
 def _read(caller: Caller, action: Action, keys: dict[str, Any], look: Callable[[Namespace | None], T]) -> T:
@@ -123,6 +61,8 @@ def list_notes(
         check.identifier("/source_key", source_key)
         check.settle()
     filters = {"list": "notes", "state": None if state is None else state.value, "source_key": source_key}
+    listed = List.of(caller, filters)
+    after = listed.after_moment(page)
 
     def look(namespace: Namespace | None) -> Page[NoteRecord]:
         if namespace is None:
@@ -132,7 +72,7 @@ def list_notes(
             rows = rows.filter(state=state.value)
         if source_key is not None:
             rows = rows.filter(source__namespace=namespace, source__source_key=source_key)
-        return _by_time(rows, page, _filter_digest(caller, filters))
+        return _by_time(rows, page, listed, after)
 
     return _read(caller, Action.INSPECT_METADATA, {**filters, **page.as_keys()}, look)
 
@@ -140,12 +80,14 @@ def list_notes(
 def list_own_intakes(caller: Caller, page: PageRequest) -> Page[NoteRecord]:
     """List the notes that this subject took in itself, with what became of them (0.14)."""
     filters = {"list": "own_intakes"}
+    listed = List.of(caller, filters)
+    after = listed.after_moment(page)
 
     def look(namespace: Namespace | None) -> Page[NoteRecord]:
         if namespace is None:
             return Page((), None)
         rows = _metadata(namespace).filter(admitted_subject=caller.subject)
-        return _by_time(rows, page, _filter_digest(caller, filters))
+        return _by_time(rows, page, listed, after)
 
     return _read(caller, Action.LIST_OWN_INTAKES, {**filters, **page.as_keys()}, look)
 
@@ -217,24 +159,16 @@ def own_standings(caller: Caller, source_keys: Sequence[str]) -> dict[str, Stand
     return _read(caller, Action.LIST_OWN_INTAKES, keys, look)
 
 
-def _filter_digest(caller: Caller, filters: dict[str, Any]) -> str:
-    return canonical.lookup_digest("page", caller.namespace, {**filters, "subject": caller.subject})
-
-
-def _by_time(rows: QuerySet[Note], page: PageRequest, filter_digest: str) -> Page[NoteRecord]:
+def _by_time(
+    rows: QuerySet[Note], page: PageRequest, listed: List, after: tuple[datetime, UUID] | None
+) -> Page[NoteRecord]:
     """Walk (created_at, id): within a namespace intakes commit in this order, so no row is skipped or repeated."""
-    if page.cursor is not None:
-        micros, last_id = _unseal(page.cursor, filter_digest, (int, str))
-        try:
-            after = UUID(last_id)
-        except ValueError:
-            raise InvalidRequest([Fault("/cursor", "a cursor that this very list gave, unchanged")]) from None
-        moment = _moment(micros)
-        rows = rows.filter(Q(created_at__gt=moment) | Q(created_at=moment, id__gt=after), created_at__gte=moment)
+    if after is not None:
+        moment, last_id = after
+        rows = rows.filter(Q(created_at__gt=moment) | Q(created_at=moment, id__gt=last_id), created_at__gte=moment)
     found = list(rows.order_by("created_at", "id")[: page.limit + 1])
     shown = found[: page.limit]
-    more = len(found) > page.limit
-    cursor = _seal([_micros(shown[-1].created_at), str(shown[-1].id)], filter_digest) if more else None
+    cursor = listed.at_moment(shown[-1].created_at, shown[-1].id) if len(found) > page.limit else None
     return Page(tuple(NoteRecord.of(note) for note in shown), cursor)
 
 
@@ -318,17 +252,17 @@ def namespace_events(caller: Caller, page: PageRequest) -> Page[EventRecord]:
     The last page gives a cursor too whenever it showed anything: ask again with it for what happens later.
     """
     filters = {"list": "events"}
+    listed = List.of(caller, filters)
+    after = listed.after_number(page)
 
     def look(namespace: Namespace | None) -> Page[EventRecord]:
         if namespace is None:
             return Page((), page.cursor)
-        digest = _filter_digest(caller, filters)
         rows = LifecycleEvent.objects.filter(namespace=namespace)
-        if page.cursor is not None:
-            (last,) = _unseal(page.cursor, digest, (int,))
-            rows = rows.filter(id__gt=last)
+        if after is not None:
+            rows = rows.filter(id__gt=after)
         found = tuple(EventRecord.of(event) for event in rows.order_by("id")[: page.limit])
-        return Page(found, _seal([found[-1].sequence], digest) if found else page.cursor)
+        return Page(found, listed.at_number(found[-1].sequence) if found else page.cursor)
 
     return _read(caller, Action.INSPECT_METADATA, {**filters, **page.as_keys()}, look)
 
@@ -366,20 +300,19 @@ class ReceiptLine:
 def list_receipts(caller: Caller, page: PageRequest) -> Page[ReceiptLine]:
     """List receipts, newest first, each checked against its digest while it is read."""
     filters = {"list": "receipts"}
+    listed = List.of(caller, filters)
+    after = listed.after_moment(page)
 
     def look(namespace: Namespace | None) -> Page[ReceiptLine]:
         if namespace is None:
             return Page((), None)
-        digest = _filter_digest(caller, filters)
         rows = Recall.objects.filter(namespace=namespace)
-        if page.cursor is not None:
-            micros, last_id = _unseal(page.cursor, digest, (int, str))
-            moment = _moment(micros)
+        if after is not None:
+            moment, last_id = after
             rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, id__lt=last_id), created_at__lte=moment)
         found = list(rows.order_by("-created_at", "-id")[: page.limit + 1])
         shown = found[: page.limit]
-        more = len(found) > page.limit
-        cursor = _seal([_micros(shown[-1].created_at), str(shown[-1].id)], digest) if more else None
+        cursor = listed.at_moment(shown[-1].created_at, shown[-1].id) if len(found) > page.limit else None
         return Page(tuple(_line(row) for row in shown), cursor)
 
     return _read(caller, Action.INSPECT_RECEIPT, {**filters, **page.as_keys()}, look)

@@ -39,7 +39,8 @@ from archive.records import NoteRecord
 from archive.refusals import Conflict, SourceRevisionRevoked
 from archive.requests import Intake, LexicalRecall, Transition
 from archive.transactions import reading
-from inspection.reads import PageRequest, list_notes
+from inspection.cursors import PageRequest
+from inspection.reads import list_notes
 from lychd import embedded, handbook, serving
 from lychd.commands.host import give, make_password, pending, require_fences, run_migrations, switch_on
 from lychd.commands.telling import Told, Unready, indented, remark, tell

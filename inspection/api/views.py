@@ -16,7 +16,7 @@ from archive.records import EventRecord, NoteRecord
 from archive.refusals import AuthorityRefused
 from inspection import reads
 from inspection.api import schema
-from inspection.reads import Page, PageRequest
+from inspection.cursors import Page, PageRequest
 
 _ENTITY_TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
 

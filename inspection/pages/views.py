@@ -23,8 +23,8 @@ from archive.refusals import (
 )
 from archive.requests import Checker
 from inspection import reads
+from inspection.cursors import PageRequest
 from inspection.pages.visible import visible
-from inspection.reads import PageRequest
 
 _LATEST: Final = 6
 _GET: Final = ("GET", "HEAD")

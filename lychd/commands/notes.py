@@ -13,7 +13,7 @@ from archive.operations.transition import Moved
 from archive.records import EventRecord, NoteRecord
 from archive.requests import Transition
 from inspection import reads
-from inspection.reads import Page, PageRequest
+from inspection.cursors import Page, PageRequest
 from lychd.commands.acting import caller
 from lychd.commands.telling import Told, UsageError, indented, pairs, table
 
