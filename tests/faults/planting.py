@@ -120,6 +120,25 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Gutted:
+    """A trigger that is still there, under its name, and lets everything through."""
+
+    table: str
+    name: str
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        with flushing.as_owner() as owner:
+            _, _, definition = _trigger(owner, self.table, self.name)
+            head, mark, _ = definition.partition("AS $function$")
+            if not mark:
+                raise Unplantable(f"the function of {self.name} on {self.table} is written otherwise")
+            nothing = " BEGIN IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END; $function$"
+            with _swapped(owner, sql.SQL(head + mark + nothing), sql.SQL(definition)):
+                yield
+
+
+@dataclass(frozen=True)
 class Trigger:
     """A trigger dropped, named as in its model; django-pgtrigger gives it a longer name in the database."""
 
@@ -129,14 +148,7 @@ class Trigger:
     @contextmanager
     def planted(self) -> Iterator[None]:
         with flushing.as_owner() as owner:
-            rows = owner.execute(
-                "SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = to_regclass(%s)"
-                " AND NOT tgisinternal AND (tgname = %s OR tgname ~ ('^pgtrigger_' || %s || '_[0-9a-f]{5}$'))",
-                [self.table, self.name, self.name],
-            ).fetchall()
-            if len(rows) != 1:
-                raise Unplantable(f"{len(rows)} triggers {self.name} on {self.table}")
-            (name, definition) = rows[0]
+            name, definition, _ = _trigger(owner, self.table, self.name)
             drop = sql.SQL("DROP TRIGGER {} ON {}").format(sql.Identifier(name), sql.Identifier(self.table))
             with _swapped(owner, drop, sql.SQL(definition)):
                 yield
@@ -232,6 +244,18 @@ class Together:
             for planting in self.plantings:
                 stack.enter_context(planting.planted())
             yield
+
+
+def _trigger(owner: "psycopg.Connection[Any]", table: str, name: str) -> tuple[str, str, str]:
+    rows = owner.execute(
+        "SELECT tgname, pg_get_triggerdef(oid), pg_get_functiondef(tgfoid) FROM pg_trigger"
+        " WHERE tgrelid = to_regclass(%s) AND NOT tgisinternal"
+        " AND (tgname = %s OR tgname ~ ('^pgtrigger_' || %s || '_[0-9a-f]{5}$'))",
+        [table, name, name],
+    ).fetchall()
+    if len(rows) != 1:
+        raise Unplantable(f"{len(rows)} triggers {name} on {table}")
+    return rows[0]
 
 
 @contextmanager

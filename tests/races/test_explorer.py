@@ -76,7 +76,7 @@ def test_the_same_toy_without_its_lock_does(crew, owner, counter, tell):
 @pytest.mark.parametrize("meeting", [Meeting((INTAKE, INTAKE)), Meeting((INTAKE, INTAKE_OTHER))], ids=str)
 def test_an_intake_without_its_hold_is_found(crew, owner, tell, meeting):
     with NO_HOLD.planted():
-        explored = meet(meeting, crew, owner, go_on=True, name=f"{meeting} without the hold")
+        explored = meet(meeting, crew, owner, name=f"{meeting} without the hold")
     tell(explored)
 
     assert explored.bad
@@ -87,7 +87,7 @@ def test_the_savepoint_saves_an_intake_that_nothing_holds_and_without_it_nothing
     with Together((NO_HOLD, *NO_TRIGGER)).planted():
         saved = meet(meeting, crew, owner, go_on=True, name="the same, triggers gone too")
         with NO_SAVEPOINT.planted():
-            lost = meet(meeting, crew, owner, go_on=True, name="the same, savepoint gone too")
+            lost = meet(meeting, crew, owner, name="the same, savepoint gone too")
     tell(saved)
     tell(lost)
 
@@ -99,7 +99,7 @@ def test_the_savepoint_saves_an_intake_that_nothing_holds_and_without_it_nothing
 def test_a_schedule_runs_again_alone(crew, owner, counter, monkeypatch):
     turns, why = counted(crew, owner, "").bad[0]
 
-    monkeypatch.setenv("LYCHD_SCHEDULE", turns)
+    monkeypatch.setenv("RACE_SCHEDULE", turns)
     again = counted(crew, owner, "")
 
     assert again.bad == [(turns, why)]

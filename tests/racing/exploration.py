@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tests.racing.actors import Actor, Crew, Walk
 
-VARIABLE: Final = "LYCHD_SCHEDULE"
+VARIABLE: Final = "RACE_SCHEDULE"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def explore(
 ) -> Explored:
     """Walk every schedule of what `stage` prepares. `judge` raises AssertionError, or returns how it all ended.
 
-    Stops at the first bad schedule unless `go_on`. With LYCHD_SCHEDULE set, that one schedule alone is walked.
+    Stops at the first bad schedule unless `go_on`. With RACE_SCHEDULE set, that one schedule alone is walked.
     """
     explored = Explored(name)
     only = os.environ.get(VARIABLE)

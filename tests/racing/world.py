@@ -144,6 +144,14 @@ def recalled(owner: "psycopg.Connection[Any]") -> World:
     return world
 
 
+def rebound(owner: "psycopg.Connection[Any]") -> World:
+    """The planted world, configured under a second policy that it has still to be migrated to."""
+    world = planted(owner)
+    binding = host.configure_namespace(world.key, owner=cast.OWNER, policy_revision="policy-2", by="host:tests")
+    host.grant("otto", binding, [Action.MIGRATE_BINDING], by="host:tests")
+    return world
+
+
 @dataclass(frozen=True)
 class Part:
     """What one actor does: its act, the gates it passes alone, how a repetition is answered, what ground it needs."""
@@ -229,6 +237,10 @@ def _migrate(world: World, **configured: Any) -> str:
     return f"migrated{', rebuild needed' if migrated.rebuild_needed else ''}"
 
 
+def _migrate_at_last(world: World) -> str:
+    return "migrated" if migrate(world.caller("otto"), reason="the policy moved on").migration_id else "nothing to do"
+
+
 def _rebuild(world: World) -> str:
     return f"rebuilt {rebuild_lexical(world.key).notes}"
 
@@ -294,6 +306,7 @@ REWORD: Final = Part(
     partial(_migrate, text_configuration="english"),
     ("start", "configured", "migrate_binding.A1", "commit", "migrate_binding.A2"),
 )
+MIGRATE_AT_LAST: Final = Part("migrate at last", _migrate_at_last, held("migrate_binding"), ground=rebound)
 REBUILD: Final = Part("rebuild", _rebuild, ("start", "commit", "commit", "commit"))
 SECOND_PERSON: Final = Part("ask for a second person", _second_person, ("start",))
 

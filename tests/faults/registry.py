@@ -1,0 +1,881 @@
+"""Every fault that is planted, what it takes out, and the test that must notice.
+
+`covers` names the places in the code that a fault answers for; tests/faults/test_registry_complete.py finds the places
+itself and compares. A test ending in `*` stands for all whose names begin so.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tests.faults.planting import Code, Constant, Constraint, Function, Gutted, Planting, Privilege, Together, Value
+
+LOOSE: Final = "__import__('tests.faults.loose').faults.loose."
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fence taken out, and who has to notice."""
+
+    name: str
+    planting: Planting
+    tests: tuple[str, ...]
+    covers: tuple[str, ...] = ()
+
+
+TRIGGERS = "tests/database/test_triggers.py::"
+CONSTRAINTS = "tests/database/test_constraints.py::"
+BOUNDS = "tests/database/test_transactions.py::"
+PRIVILEGES = "tests/database/test_privileges.py::"
+HOLDS = "tests/races/test_holds.py::"
+PAIRS = "tests/races/test_pairs.py::test_every_schedule_ends_as_one_order_of_the_two_does"
+WITHDRAWN = "tests/races/test_withdrawals.py::test_a_permission_that_ends_refuses_from_the_next_check_point_on"
+SCENARIOS = "tests/scenarios/"
+LIFECYCLE = "tests/operations/test_lifecycle.py::"
+RECEIPTS = "tests/operations/test_receipts.py::"
+BAD_INPUTS = "tests/api/test_bad_inputs.py::"
+WHO_ASKS = "tests/api/test_who_asks.py::"
+
+# --- the catalogue ---------------------------------------------------------------------------------------------------
+
+SHARED_RULES: Final = {
+    "a_nslock": (
+        "test_a_write_beside_another_hold_is_refused_at_once[{table}]",
+        "test_a_shared_hold_writes_a_receipt_and_nothing_else[{table}]",
+    ),
+    "space": ("test_every_row_of_a_namespace_gets_its_space_from_the_namespace",),
+    "nodelete": ("test_nothing_of_the_archive_can_be_deleted",),
+    "append": ("test_a_row_that_is_written_once_stays_as_it_was",),
+    "history": ("test_every_form_of_a_configured_binding_is_kept",),
+    "postings": ("test_words_come_with_promotion_and_leave_with_it_even_by_raw_sql",),
+}
+OWN_RULE: Final = "test_a_trigger_refuses_what_breaks_its_rule_and_nothing_beside_it[{table}-{rule}-*"
+
+RULES: Final = {
+    "archive_binding_migration": ("a_nslock", "space", "nodelete", "append"),
+    "archive_flag": ("a_nslock", "space", "nodelete", "append", "same_namespace"),
+    "archive_intake_request": ("a_nslock", "space", "nodelete", "append", "same_namespace"),
+    "archive_lifecycle_event": ("a_nslock", "space", "nodelete", "append", "event_true", "same_namespace"),
+    "archive_memory_space": ("nodelete",),
+    "archive_namespace": ("space", "binding", "nodelete"),
+    "archive_note": (
+        *("a_nslock", "space", "nodelete", "note_identity", "note_text", "note_edge", "note_event", "postings"),
+        "same_namespace",
+    ),
+    "archive_recall": ("a_nslock", "space", "nodelete", "append"),
+    "archive_source": ("a_nslock", "space", "nodelete", "append"),
+    "lychd_binding": ("nodelete", "history"),
+    "lychd_binding_history": ("append", "nodelete"),
+    "lychd_grant": ("grant", "nodelete"),
+    "lychd_principal": ("principal", "nodelete"),
+    "lychd_token": ("token", "nodelete"),
+}
+
+UNIQUES: Final = {
+    "archive_flag": ("flag_once",),
+    "archive_intake_request": ("intake_request_once",),
+    "archive_lifecycle_event": ("event_once_per_version",),
+    "archive_namespace": ("namespace_key",),
+    "archive_note": ("note_revision_once", "note_one_promoted_per_source"),
+    "archive_recall": ("recall_request_once",),
+    "archive_source": ("source_once",),
+    "lychd_binding": ("binding_namespace",),
+    "lychd_principal": ("principal_subject", "lychd_principal_user_id_key"),
+    "lychd_token": ("token_digest",),
+}
+CHECKS: Final = {
+    "archive_corpus": ("corpus_notes_not_negative", "corpus_length_not_negative"),
+    "archive_flag": ("flag_reason",),
+    "archive_lifecycle_event": (
+        *("event_version_step", "event_cause", "event_reason", "event_superseded_names_its_cause"),
+    ),
+    "archive_memory_space": (*("space_kind", "space_lifecycle", "space_generation", "space_shared_stays_active"),),
+    "archive_namespace": ("namespace_public", "namespace_lexical_state"),
+    "archive_note": ("note_text_until_revoked", "note_state", "note_version", "note_size", "note_public"),
+    "archive_recall": ("recall_schema",),
+}
+
+
+def triggers() -> Iterator[Fault]:
+    """Each trigger of the catalogue made to do nothing."""
+    for table, rules in RULES.items():
+        for rule in rules:
+            tests = SHARED_RULES.get(rule, (OWN_RULE,))
+            yield Fault(
+                f"trigger {table}.{rule}",
+                Gutted(table, rule),
+                tuple(TRIGGERS + test.format(table=table, rule=rule) for test in tests),
+                (f"trigger {table}.{rule}",),
+            )
+
+
+def constraints() -> Iterator[Fault]:
+    """Each uniqueness and each check of the catalogue dropped."""
+    second = "test_a_second_of_what_is_unique_is_refused_and_another_is_not"
+    beyond = "test_a_check_refuses_and_lets_its_neighbour_through"
+    for kinds, test in ((UNIQUES, second), (CHECKS, beyond)):
+        for table, names in kinds.items():
+            for name in names:
+                yield Fault(
+                    f"constraint {table}.{name}",
+                    Constraint(table, name),
+                    (f"{CONSTRAINTS}{test}[{table}-{name}]",),
+                    (f"constraint {table}.{name}",),
+                )
+
+
+DATABASE: Final = (
+    Fault(
+        "trigger package: the bypass works again",
+        Function("_pgtrigger_should_ignore", "RETURN FALSE", "RETURN current_setting('pgtrigger.ignore', true) <> ''"),
+        (f"{PRIVILEGES}test_the_bypass_of_the_trigger_package_passes_no_trigger",),
+    ),
+    *(
+        Fault(
+            f"privilege: the service may {privilege} {table}",
+            Privilege(privilege, table),
+            (f"{PRIVILEGES}test_the_grants_are_the_committed_list_in_both_directions",),
+        )
+        for privilege, table in (
+            ("DELETE", "archive_note"),
+            ("TRUNCATE", "archive_recall"),
+            ("INSERT", "archive_posting"),
+            ("UPDATE", "archive_corpus"),
+            ("DELETE", "lychd_grant"),
+        )
+    ),
+    Fault(
+        "postings: words stay when a note leaves",
+        Function("archive_note_postings", "IF was THEN", "IF was AND false THEN"),
+        ("tests/lexical/test_postings.py::test_words_vanish_with_eligibility*",),
+    ),
+    Fault(
+        "postings: a promoted note gets none",
+        Function("archive_note_postings", "IF is_now THEN", "IF is_now AND false THEN"),
+        ("tests/lexical/test_postings.py::test_only_a_promoted_note_has_words",),
+    ),
+    Fault(
+        "postings: a candidate gets them",
+        Function("archive_note_postings", "is_now := NEW.state = 'promoted'", "is_now := NEW.state <> 'revoked'"),
+        ("tests/lexical/test_postings.py::test_only_a_promoted_note_has_words",),
+    ),
+    Fault(
+        "postings: the corpus is not counted",
+        Function("archive_note_postings", "corpus.notes + step_notes", "corpus.notes"),
+        ("tests/lexical/test_postings.py::test_any_walk_through_the_states_keeps_postings_and_figures_true",),
+    ),
+    Fault(
+        "rebuild: its halves ask for no hold",
+        Function("archive_held_for_rebuild", "IS DISTINCT FROM 'exclusive'", "= 'never'"),
+        ("tests/lexical/test_rebuild.py::test_the_halves_of_a_rebuild_refuse_without_their_hold*",),
+    ),
+)
+
+# --- holds -----------------------------------------------------------------------------------------------------------
+
+A_CHANGE: Final = f"{HOLDS}test_a_change_holds_its_namespace_against_everybody"
+A_RECALL: Final = f"{HOLDS}test_a_recall_holds_its_namespace_against_changes_alone"
+
+
+def _unheld(where: str, call: str, part: str, test: str, *, before: str = "", place: str = "") -> Fault:
+    return Fault(
+        f"hold: {where.split('.')[-1]} {call}{place} holds nothing",
+        Code(where, f"{before}{call}(", f"{before}{LOOSE}{call}("),
+        (f"{test}[{part}]",),
+        (f"{where} {call}{place}",),
+    )
+
+
+UNHELD: Final = (
+    _unheld("archive.operations.flag:flag", "locked", "flag", A_CHANGE),
+    _unheld("archive.operations.intake:intake", "locked", "intake", A_CHANGE),
+    _unheld("archive.operations.intake:_admit_slice", "locked", "intake of a batch", A_CHANGE),
+    _unheld("archive.operations.transition:_move", "locked", "promote roses/2", A_CHANGE),
+    _unheld("archive.operations.transition:_move_slice", "locked", "transitions of a batch", A_CHANGE),
+    _unheld("archive.operations.recall:recall", "shared", "recall", A_RECALL),
+    _unheld("archive.operations.resolution:resolve", "shared", "resolve", A_RECALL),
+    _unheld("archive.operations.review:review", "shared", "review", A_RECALL),
+    _unheld("archive.operations.migration:migrate", "held", "migrate at last", A_CHANGE),
+    _unheld("archive.operations.rebuild:rebuild_lexical", "held", "rebuild", A_CHANGE),
+    _unheld(
+        "archive.operations.rebuild:_passed",
+        *("held", "rebuild", A_CHANGE),
+        before="while after < _END:\n        with ",
+    ),
+    _unheld(
+        "archive.operations.rebuild:_passed",
+        *("held", "rebuild", A_CHANGE),
+        before="progress(done, expected)\n    with ",
+        place=" 2",
+    ),
+    Fault(
+        "hold: a read looks at no one moment",
+        Code("inspection.reads:_read", "snapshot(", f"{LOOSE}snapshot("),
+        (f"{SCENARIOS}test_i_inspection.py::test_s137_every_read_is_read_only_and_writes_nothing*",),
+        ("inspection.reads:_read snapshot",),
+    ),
+)
+
+HELD: Final = (
+    *(
+        Fault(
+            f"hold: {kind} does not queue",
+            Code(f"archive.transactions:{kind}", queue, "pass"),
+            (f"{test}[{part}]",),
+            (f"archive.transactions:{kind} _queue",),
+        )
+        for kind, queue, test, part in (
+            ("locked", "_queue(binding.namespace, shared=False)", A_CHANGE, "promote roses/2"),
+            ("shared", "_queue(binding.namespace, shared=True)", A_RECALL, "recall"),
+            ("held", "_queue(key, shared=False)", A_CHANGE, "migrate at last"),
+        )
+    ),
+    Fault(
+        "hold: a change queues as a recall does",
+        Code("archive.transactions:locked", "shared=False", "shared=True"),
+        (f"{A_CHANGE}[promote roses/2]",),
+    ),
+    Fault(
+        "hold: a recall queues as a change does",
+        Code("archive.transactions:shared", "shared=True", "shared=False"),
+        (f"{A_RECALL}[recall]",),
+    ),
+    Fault(
+        "hold: a change locks no row",
+        Code("archive.transactions:locked", ".select_for_update()", ""),
+        (f"{A_CHANGE}[promote roses/2]",),
+        ("archive.transactions:locked select_for_update",),
+    ),
+    Fault(
+        "hold: a recall locks no row",
+        Code("archive.transactions:shared", " FOR SHARE", ""),
+        (f"{A_RECALL}[recall]",),
+    ),
+    Fault(
+        "hold: a recall locks the row exclusively",
+        Code("archive.transactions:shared", " FOR SHARE", " FOR UPDATE"),
+        (f"{A_RECALL}[recall]",),
+    ),
+    Fault(
+        "hold: a migration locks no row",
+        Code("archive.transactions:held", ".select_for_update()", ""),
+        (f"{A_CHANGE}[migrate at last]",),
+        ("archive.transactions:held select_for_update",),
+    ),
+    Fault(
+        "hold: a recall says that it is a change",
+        Code("archive.transactions:shared", '_durable("shared")', '_durable("exclusive")'),
+        (f"{HOLDS}test_under_a_shared_hold_nothing_but_a_receipt_is_written",),
+    ),
+    Fault(
+        "hold: intakes of one revision race without it",
+        Code("archive.operations.intake:intake", "locked(", f"{LOOSE}locked("),
+        (f"{PAIRS}[intake x intake of other bytes]",),
+    ),
+    Fault(
+        "hold: promotions of one source race without it",
+        Code("archive.operations.transition:_move", "locked(", f"{LOOSE}locked("),
+        (f"{PAIRS}[promote roses/2 x promote roses/3]",),
+    ),
+    Fault(
+        "hold: a recall races with a revocation without it",
+        Code("archive.operations.recall:recall", "shared(", f"{LOOSE}shared("),
+        (f"{PAIRS}[recall x revoke roses/1]",),
+    ),
+    Fault(
+        "hold: the notes of a decision are not locked",
+        Code("archive.operations.transition:_held", '.select_for_update(of=("self",))', ""),
+        (f"{BOUNDS}test_notes_are_held_in_ascending_order_whatever_order_they_are_named_in",),
+        ("archive.operations.transition:_held select_for_update",),
+    ),
+    Fault(
+        "hold: the notes of a decision are locked in any order",
+        Code("archive.operations.transition:_held", '.order_by("id")', ""),
+        (f"{BOUNDS}test_notes_are_held_in_ascending_order_whatever_order_they_are_named_in",),
+    ),
+    Fault(
+        "savepoint: a unique violation ends the intake",
+        Code("archive.operations.intake:intake", "savepoint()", f"{LOOSE}savepoint()"),
+        (f"{HOLDS}test_a_unique_violation_inside_an_intake_is_judged_once_more",),
+        ("archive.operations.intake:intake savepoint",),
+    ),
+    Fault(
+        "recall: two publications of one identity collide",
+        Code("archive.operations.recall:_publish", " ON CONFLICT (namespace_id, request_id) DO NOTHING", ""),
+        (f"{PAIRS}[recall x recall]",),
+    ),
+)
+
+# --- transactions ----------------------------------------------------------------------------------------------------
+
+LIMITS_TEST: Final = f"{BOUNDS}test_each_transaction_has_its_four_limits_and_the_session_keeps_its_own[locked]"
+
+TRANSACTIONS: Final = (
+    *(
+        Fault(
+            f"transaction: no {name} limit",
+            Code("archive.transactions:_bound", f'str(limits["{name}"])', "'0'"),
+            (LIMITS_TEST,),
+        )
+        for name in ("statement", "lock", "idle", "transaction")
+    ),
+    Fault(
+        "transaction: limits outlive it",
+        Code("archive.transactions:_bound", "'lock_timeout', %s, true", "'lock_timeout', %s, false"),
+        (LIMITS_TEST,),
+    ),
+    Fault(
+        "transaction: it may stand inside another",
+        Code("archive.transactions:_durable", "atomic(durable=True)", "atomic()"),
+        (f"{BOUNDS}test_an_operation_inside_a_transaction_of_the_caller_is_refused",),
+    ),
+    Fault(
+        "transaction: a snapshot may write",
+        Code("archive.transactions:_durable", "REPEATABLE READ, READ ONLY", "REPEATABLE READ"),
+        (f"{BOUNDS}test_a_snapshot_is_read_only_and_the_database_says_so",),
+    ),
+    Fault(
+        "transaction: a snapshot sees many moments",
+        Code("archive.transactions:_durable", "REPEATABLE READ, READ ONLY", "READ COMMITTED, READ ONLY"),
+        (f"{BOUNDS}test_a_snapshot_sees_one_moment",),
+    ),
+    Fault(
+        "binding: not read again under the hold",
+        Code("archive.transactions:_compare", "bindings.source().find(binding.namespace) != binding", "False"),
+        (f"{SCENARIOS}test_f_binding.py::test_s089_an_act_that_began_before_the_disabling_ends_in_a_mismatch",),
+        ("archive.transactions:_compare find",),
+    ),
+    Fault(
+        "binding: the retained one is not compared",
+        Code(
+            "archive.transactions:_compare",
+            "(namespace.binding_digest, namespace.text_configuration) != (binding.digest, binding.text_configuration)",
+            "False",
+        ),
+        (f"{SCENARIOS}test_f_binding.py::test_s081_under_another_owner_all_existing_material_refuses*",),
+    ),
+    Fault(
+        "binding: the text configuration is not compared",
+        Code(
+            "archive.transactions:_compare",
+            "(namespace.binding_digest, namespace.text_configuration) != (binding.digest, binding.text_configuration)",
+            "namespace.binding_digest != binding.digest",
+        ),
+        (f"{SCENARIOS}test_f_binding.py::test_s082_so_it_does_under_another_policy_or_text_configuration*",),
+    ),
+    Fault(
+        "binding: a migration does not read it again",
+        Code("archive.operations.migration:migrate", "bindings.source().find(caller.namespace) != caller.binding", "0"),
+        (f"{HOLDS}test_a_migration_is_refused_when_the_configuration_moved_on_under_it",),
+        ("archive.operations.migration:migrate find",),
+    ),
+    Fault(
+        "namespace: an absent one is made by a refused intake",
+        Code("archive.operations.intake:_admit_slice", "atomic or len(refusals) == len(run)", "atomic"),
+        (f"{SCENARIOS}test_g_authority.py::test_s102_to_s104_hold_for_every_act_and_every_point[1-intake_many]",),
+    ),
+)
+
+# --- authority -------------------------------------------------------------------------------------------------------
+
+
+def _unasked(where: str, point: str, part: str, asked: str | None = None, new: str = "None") -> Fault:
+    call = "require" if asked is None else asked.split("(")[0].split(".")[-1]
+    return Fault(
+        f"authority: {where.split('.')[-1]} does not ask at {point}",
+        Code(where, asked or f"question.require(Point.{point})", new),
+        (f"{WITHDRAWN}[{part}]",),
+        (f"{where} {call} {point}",),
+    )
+
+
+UNASKED: Final = (
+    *(
+        _unasked(where, point, part)
+        for where, part in (
+            ("archive.operations.flag:flag", "flag"),
+            ("archive.operations.transition:_move", "promote roses/2"),
+            ("archive.operations.recall:recall", "recall"),
+            ("archive.operations.resolution:resolve", "resolve"),
+            ("archive.operations.review:review", "review"),
+            ("archive.operations.migration:migrate", "migrate at last"),
+        )
+        for point in ("A0", "A1", "A2")
+    ),
+    *(
+        _unasked("archive.operations.intake:intake", point, "intake", f"proposed.question.require(Point.{point})")
+        for point in ("A0", "A1", "A2")
+    ),
+    *(_unasked("inspection.reads:_read", point, "list notes") for point in ("A0", "A2")),
+    _unasked("archive.operations.intake:intake_many", "A0", "intake of a batch", "_ask(proposals, Point.A0, answers)"),
+    _unasked(
+        "archive.operations.intake:_admit_slice",
+        *("A1", "intake of a batch", "authority.decide([one.question.asked for one in run], Point.A1)"),
+        "[True] * len(run)",
+    ),
+    _unasked(
+        "archive.operations.intake:intake_many",
+        *("A2", "intake of a batch"),
+        "_ask([one for one in proposals if answers[one.position].result is not None], Point.A2, answers)",
+    ),
+    _unasked(
+        "archive.operations.transition:transition_many",
+        *("A0", "transitions of a batch", "_ask(list(enumerate(questions)), Point.A0, answers)"),
+    ),
+    _unasked(
+        "archive.operations.transition:_move_slice",
+        *("A1", "transitions of a batch"),
+        "authority.decide([questions[place].asked for place in places], Point.A1)",
+        "[True] * len(places)",
+    ),
+    _unasked(
+        "archive.operations.transition:transition_many",
+        *("A2", "transitions of a batch"),
+        "_ask([(place, questions[place]) for place, answer in answers.items() if answer.result], Point.A2, answers)",
+    ),
+    _unasked(
+        "inspection.reads:configuration",
+        *("A0", "discover the configuration", "authority.decide(questions, Point.A0)"),
+        "[True] * len(questions)",
+    ),
+    _unasked(
+        "inspection.reads:configuration",
+        *("A2", "discover the configuration"),
+        "authority.decide([_discovery(Caller(subject, binding)) for binding in shown], Point.A2)",
+        "[True] * len(shown)",
+    ),
+)
+
+AUTHORITY: Final = (
+    Fault(
+        "authority: no answer counts",
+        Code("archive.authority:Question.require", "not decide([self.asked], point)[0]", "False"),
+        (f"{WITHDRAWN}[intake]",),
+        ("archive.authority:Question.require decide",),
+    ),
+    Fault(
+        "authority: no answer counts in a batch of intakes",
+        Code(
+            "archive.operations.intake:_ask",
+            "authority.decide([one.question.asked for one in proposals], point)",
+            "[True] * len(proposals)",
+        ),
+        (f"{WITHDRAWN}[intake of a batch]",),
+        ("archive.operations.intake:_ask decide",),
+    ),
+    Fault(
+        "authority: no answer counts in a batch of transitions",
+        Code(
+            "archive.operations.transition:_ask",
+            "authority.decide([question.asked for _, question in asked], point)",
+            "[True] * len(asked)",
+        ),
+        (f"{WITHDRAWN}[transitions of a batch]",),
+        ("archive.operations.transition:_ask decide",),
+    ),
+    Fault(
+        "authority: a page offers what nobody granted",
+        Code("archive.curation.reading:decisions", "authority.decide(questions, Point.A0)", "[True] * len(questions)"),
+        ("tests/pages/test_note.py::test_only_what_is_granted_is_offered",),
+        ("archive.curation.reading:decisions decide A0",),
+    ),
+    Fault(
+        "authority: any true thing is a yes",
+        Code(
+            "archive.authority:decide",
+            "return [answer is True for answer in answers]",
+            "return [bool(answer) for answer in answers]",
+        ),
+        (f"{SCENARIOS}test_g_authority.py::test_s106_an_answer_that_is_not_true_is_no*",),
+    ),
+    Fault(
+        "authority: a late answer under the hold is taken",
+        Code("archive.authority:decide", "point is Point.A1 and", "False and"),
+        (f"{SCENARIOS}test_g_authority.py::test_s106_an_answer_under_the_hold_has_to_come_within_half_a_second*",),
+    ),
+    Fault(
+        "authority: too few answers are taken",
+        Code("archive.authority:decide", "if late or len(answers) != len(questions):", "if late:"),
+        (f"{SCENARIOS}test_g_authority.py::test_s106_an_authorizer_that_answers_too_little_or_cannot_be_made*",),
+    ),
+    Fault(
+        "authority: a decision asks about its request alone",
+        Code("archive.operations.transition:_about", "if note is None:", "if True:"),
+        (f"{SCENARIOS}test_g_authority.py::test_s109_every_act_asks_its_own_question_at_each_point",),
+    ),
+    Fault(
+        "authority: one grant opens every action",
+        Code("archive.authority:GrantAuthorizer.decide_many", "_grant_key(question) in held for", "bool(held) for"),
+        (f"{WITHDRAWN}[transitions of a batch]",),
+    ),
+)
+
+GRANTS: Final = tuple(
+    Fault(
+        f"grant: {what}",
+        Constant("archive.models.host:_HELD", old, new),
+        (f"tests/faults/test_grants.py::{test}",),
+    )
+    for what, old, new, test in (
+        (
+            "one that was withdrawn still holds",
+            "held.revoked_at IS NULL",
+            "true",
+            "test_a_grant_that_was_withdrawn_holds_no_more",
+        ),
+        (
+            "one that has run out still holds",
+            "held.valid_until > clock_timestamp()",
+            "true",
+            "test_a_grant_that_has_run_out_holds_no_more",
+        ),
+        (
+            "one that has not begun holds already",
+            "held.valid_from <= clock_timestamp()",
+            "true",
+            "test_a_grant_that_has_not_begun_does_not_hold_yet",
+        ),
+        (
+            "a principal that is switched off keeps its",
+            "acting.active",
+            "true",
+            "test_a_principal_that_is_switched_off_holds_nothing",
+        ),
+    )
+)
+
+# --- judgements ------------------------------------------------------------------------------------------------------
+
+INTAKE: Final = "archive.operations.intake:"
+TRANSITION: Final = "archive.operations.transition:"
+RECALL: Final = "archive.operations.recall:"
+RESOLUTION: Final = "archive.operations.resolution:"
+
+JUDGEMENTS: Final = (
+    Fault(
+        "intake: a request identity is not compared",
+        Code(f"{INTAKE}_admit", "canonical.same(request.request_digest, one.request_digest)", "True"),
+        (f"{SCENARIOS}test_a_intake.py::test_s003_one_more_space_under_the_same_identity_is_a_conflict",),
+    ),
+    Fault(
+        "intake: the material of a revision is not compared",
+        Code(f"{INTAKE}_admit", "not canonical.same(note.material_digest, one.material_digest)", "False"),
+        (f"{SCENARIOS}test_a_intake.py::test_s004_other_bytes_under_one_source_revision_are_a_conflict",),
+    ),
+    Fault(
+        "intake: a tombstone can be taken in again",
+        Code(f"{INTAKE}_admit", "note is not None and note.state == State.REVOKED", "False"),
+        (f"{SCENARIOS}test_b_tombstones.py::test_s020_a_revoked_revision_cannot_be_taken_in_again",),
+    ),
+    Fault(
+        "transition: the version is not compared",
+        Code(f"{TRANSITION}_judge", "note.lifecycle_version != change.expected_version", "False"),
+        (f"{SCENARIOS}test_c_lifecycle.py::test_s033_a_decision_on_an_older_version_is_refused_and_told_no_version",),
+    ),
+    Fault(
+        "transition: a successor arrives before its place is free",
+        Code(f"{TRANSITION}_Ledger.write", "(False, True)", "(True, False)"),
+        (f"{SCENARIOS}test_c_lifecycle.py::test_s031_a_promotion_archives_the_revision_before_it",),
+    ),
+    Fault(
+        "transition: the edge is not looked at",
+        Code(f"{TRANSITION}_judge", "not lifecycle.is_legal(State(note.state), change.to_state)", "False"),
+        (f"{SCENARIOS}test_c_lifecycle.py::test_s035_a_candidate_cannot_be_archived",),
+    ),
+    Fault(
+        "transition: one edge too many",
+        Value("archive.lifecycle:NOTE_EDGES", lambda edges: edges | {("archived", "promoted")}),
+        (f"{SCENARIOS}test_c_lifecycle.py::test_s036_what_was_archived_is_never_promoted_again",),
+    ),
+    Fault(
+        "transition: whoever took a note in promotes it",
+        Code(f"{TRANSITION}_judge", "note.admitted_subject == caller.subject", "False"),
+        (f"{LIFECYCLE}test_who_took_a_note_in_cannot_promote_it_where_a_second_person_is_asked_for",),
+    ),
+    Fault(
+        "transition: the revision before stays promoted",
+        Code(f"{TRANSITION}_judge", "next(replaced, None)", "None"),
+        (f"{SCENARIOS}test_c_lifecycle.py::test_s031_a_promotion_archives_the_revision_before_it",),
+    ),
+    Fault(
+        "transition: a revoked text stays",
+        Code(f"{TRANSITION}_Ledger._update", "WHEN 'revoked' THEN NULL ELSE", "WHEN 'nothing' THEN NULL ELSE"),
+        (f"{HOLDS}test_a_tombstone_keeps_no_word_even_if_no_constraint_minds",),
+    ),
+    Fault(
+        "transition: a revoked text stays and no constraint minds",
+        Together(
+            (
+                Constraint("archive_note", "note_text_until_revoked"),
+                Code(f"{TRANSITION}_Ledger._update", "WHEN 'revoked' THEN NULL ELSE", "WHEN 'nothing' THEN NULL ELSE"),
+            )
+        ),
+        (f"{HOLDS}test_a_tombstone_keeps_no_word_even_if_no_constraint_minds",),
+    ),
+    Fault(
+        "transition: another namespace's note is moved",
+        Code(f"{TRANSITION}_held", "Q(source_id__in=sources, state=State.PROMOTED), namespace=namespace)", "Q())"),
+        ("tests/faults/test_borders.py::test_a_note_of_another_namespace_cannot_be_decided_here",),
+    ),
+    Fault(
+        "batch: all or nothing is neither",
+        Code(
+            f"{TRANSITION}_move_slice", "if atomic and any(answer.refusal for answer in found.values()):", "if False:"
+        ),
+        ("tests/faults/test_borders.py::test_an_atomic_batch_with_one_refusal_moves_nothing",),
+    ),
+    Fault(
+        "recall: a request identity is not compared",
+        Code(f"{RECALL}_published", "not canonical.same(row.request_digest, digest)", "False"),
+        (f"{SCENARIOS}test_e_receipts.py::test_s062_another_request_under_one_identity_is_a_conflict*",),
+    ),
+    Fault(
+        "recall: a receipt of another kind is replayed",
+        Code(f"{RECALL}_published", "row.schema != receipts.LEXICAL_SCHEMA or ", ""),
+        (f"{RECEIPTS}test_a_semantic_receipt_is_not_resolved_or_replayed_as_a_lexical_one",),
+    ),
+    Fault(
+        "recall: a namespace answers while it is rebuilt",
+        Code(f"{RECALL}_publish", 'namespace.lexical_state != "ready"', "False"),
+        ("tests/lexical/test_rebuild.py::test_an_interrupted_rebuild_stays_unready_and_is_taken_up_again",),
+    ),
+    Fault(
+        "recall: a note that does not fit is taken",
+        Code("archive.fitting:fit", "note.char_count <= remaining", "True"),
+        (f"{SCENARIOS}test_d_recall.py::test_s052_a_note_that_does_not_fit_is_left_out_and_the_next_one_taken",),
+    ),
+    Fault(
+        "rank: what is not promoted is eligible",
+        Constant("archive.lexical:_RANK", "AND state = 'promoted' AND text IS NOT NULL", ""),
+        (f"{HOLDS}test_words_that_strayed_into_the_postings_make_no_candidate_eligible",),
+    ),
+    Fault(
+        "rank: another namespace's note is eligible",
+        Constant(
+            "archive.lexical:_RANK",
+            "WHERE note_number = scored.note_number AND namespace_id = %(namespace)s::bigint",
+            "WHERE note_number = scored.note_number",
+        ),
+        (f"{HOLDS}test_words_that_strayed_into_another_namespace_show_nothing_of_it",),
+    ),
+    Fault(
+        "rank: equal scores stand in any order",
+        Constant("archive.lexical:_RANK", "ORDER BY best.score DESC NULLS LAST, best.id", "ORDER BY best.score DESC"),
+        (f"{SCENARIOS}test_d_recall.py::test_s051_equal_ranks_stand_in_the_order_of_their_identities",),
+    ),
+    *(
+        Fault(
+            f"resolution: {what}",
+            Code(f"{RESOLUTION}_source", old, new),
+            (f"{RECEIPTS}{test}",),
+        )
+        for what, old, new, test in (
+            (
+                "a note that was withdrawn still gives its text",
+                "note.state != State.PROMOTED or ",
+                "",
+                "test_resolution_compares_each_selected_row_with_what_was_sealed[state = 'archived'*",
+            ),
+            (
+                "the version is not compared",
+                'note.lifecycle_version == chosen["lifecycle_version"]',
+                "True",
+                "test_resolution_compares_each_selected_row_with_what_was_sealed[lifecycle_version*",
+            ),
+            (
+                "the text is not what its digest says",
+                "not canonical.same(canonical.text_digest(note.text), note.text_digest)",
+                "False",
+                "test_resolution_compares_each_selected_row_with_what_was_sealed[text = *",
+            ),
+            (
+                "the projection is not compared",
+                'canonical.same(projection_of(note, namespace.key), chosen["projection_digest"])',
+                "True",
+                "test_resolution_compares_each_selected_row_with_what_was_sealed[asserted_origin*",
+            ),
+        )
+    ),
+    # Each of these three is in the projection digest too, so the fence falls only with that one.
+    *(
+        Fault(
+            f"resolution: the {what} is not compared, nor the projection",
+            Together(
+                (
+                    Code(f"{RESOLUTION}_source", old, "True"),
+                    Code(
+                        f"{RESOLUTION}_source",
+                        'canonical.same(projection_of(note, namespace.key), chosen["projection_digest"])',
+                        "True",
+                    ),
+                )
+            ),
+            (f"{RECEIPTS}{test}",),
+        )
+        for what, old, test in (
+            (
+                "source",
+                'note.source.source_key == chosen["source_key"]',
+                "test_a_source_that_was_renamed_under_a_receipt_makes_it_stale",
+            ),
+            (
+                "revision",
+                'note.source_revision == chosen["source_revision"]',
+                "test_resolution_compares_each_selected_row_with_what_was_sealed[source_revision*",
+            ),
+            (
+                "text digest",
+                'canonical.same(note.text_digest, chosen["text_digest"])',
+                "test_resolution_compares_each_selected_row_with_what_was_sealed[text_digest*",
+            ),
+        )
+    ),
+    Fault(
+        "resolution: another subject's receipt gives text",
+        Code(f"{RESOLUTION}_same_binding", '"subject": caller.subject', '"subject": receipt["subject"]'),
+        (f"{SCENARIOS}test_e_receipts.py::test_s070_a_receipt_resolves_for_nobody_but_its_subject",),
+    ),
+    Fault(
+        "resolution: a receipt of the old binding gives text",
+        Code(
+            f"{RESOLUTION}_same_binding",
+            "**caller.binding.fields()",
+            "**{key: receipt[key] for key in caller.binding.fields()}",
+        ),
+        (
+            f"{SCENARIOS}test_f_binding.py::test_s083_a_receipt_of_the_old_binding_does_not_resolve_even_for_its_subject",
+        ),
+    ),
+    Fault(
+        "resolution: a receipt of another kind is taken",
+        Code(f"{RESOLUTION}resolve", "row.schema != receipts.LEXICAL_SCHEMA", "False"),
+        (f"{RECEIPTS}test_a_semantic_receipt_is_not_resolved_or_replayed_as_a_lexical_one",),
+    ),
+    Fault(
+        "resolution: a receipt that was written over is believed",
+        Code(f"{RESOLUTION}resolve", "receipts.opened(row)", "row.receipt"),
+        (f"{RECEIPTS}test_a_receipt_that_was_written_over_is_shown_to_nobody",),
+    ),
+    Fault(
+        "review: a text that is not its digest is shown",
+        Code(
+            "archive.operations.review:_whole",
+            "not canonical.same(canonical.text_digest(note.text), note.text_digest)",
+            "False",
+        ),
+        ("tests/faults/test_borders.py::test_a_text_that_was_written_over_is_not_shown_for_review",),
+    ),
+    Fault(
+        "receipt: the seal is not checked",
+        Code("archive.receipts:opened", "verify(receipt)", "True"),
+        (f"{RECEIPTS}test_a_receipt_that_was_written_over_is_shown_to_nobody",),
+    ),
+    *(
+        Fault(
+            f"receipt: its {column} is not compared with the row",
+            Code("archive.receipts:opened", old, "True"),
+            (f"{RECEIPTS}test_a_receipt_that_is_sealed_anew_still_disagrees_with_its_row[{{'{column}'*",),
+        )
+        for column, old in (
+            ("request_digest", 'receipt.get("request_digest") == row.request_digest'),
+            ("request_id", 'receipt.get("request_id") == row.request_id'),
+            ("subject", 'receipt.get("subject") == row.subject'),
+            ("purpose", 'receipt.get("purpose") == row.purpose'),
+            ("receipt_id", 'receipt.get("receipt_id") == str(row.id)'),
+            ("created_at", 'receipt.get("created_at") == canonical.instant(row.created_at)'),
+        )
+    ),
+    Fault(
+        "digest: domains run into one another",
+        Code("archive.canonical:digest", 'domain.encode("ascii") + b"\\x00" + payload', "payload"),
+        ("tests/operations/test_canonical.py::test_a_digest_has_its_domain_and_a_nul_in_front",),
+    ),
+)
+
+# --- reads and doors -------------------------------------------------------------------------------------------------
+
+DOORS: Final = (
+    Fault(
+        "reads: a cursor of another list is taken",
+        Together(
+            (
+                Code("inspection.cursors:List._open", " or parts[-1] != self.digest", ""),
+                Code("inspection.cursors:List._open", "self._seal(key) != cursor", "False"),
+            )
+        ),
+        (f"{SCENARIOS}test_i_inspection.py::test_s135_a_cursor_belongs_to_one_list_one_filter_and_one_caller",),
+    ),
+    Fault(
+        "reads: a cursor of another caller is taken",
+        Code("inspection.cursors:List.of", '{**filters, "subject": caller.subject}', "filters"),
+        (f"{SCENARIOS}test_i_inspection.py::test_s135_a_cursor_belongs_to_one_list_one_filter_and_one_caller",),
+    ),
+    Fault(
+        "reads: a record of another namespace is shown",
+        Code("inspection.reads:_metadata", ".filter(namespace=namespace)", ".all()"),
+        (f"{SCENARIOS}test_i_inspection.py::test_a_record_of_another_namespace_is_absent_here",),
+    ),
+    Fault(
+        "reads: a list selects text",
+        Code("inspection.reads:_metadata", ".only(*METADATA)", ""),
+        (f"{SCENARIOS}test_i_inspection.py::test_s134_a_list_shows_every_state_and_no_text",),
+    ),
+    Fault(
+        "reads: a receipt that was written over is shown",
+        Code("inspection.reads:receipt", "receipts.opened(row)", "row.receipt"),
+        (f"{RECEIPTS}test_a_receipt_that_was_written_over_is_shown_to_nobody",),
+    ),
+    Fault(
+        "reads: own intakes are everybody's",
+        Code("inspection.reads:list_own_intakes", ".filter(admitted_subject=caller.subject)", ""),
+        ("tests/faults/test_borders.py::test_own_intakes_are_ones_own",),
+    ),
+    Fault(
+        "token: one that has run out is good",
+        Code("archive.api.authentication:_live", "expires_at__gt=CLOCK, ", ""),
+        (f"{WHO_ASKS}test_a_token_ends_at_its_time",),
+    ),
+    Fault(
+        "token: one that was revoked is good",
+        Code("archive.api.authentication:_live", "revoked_at__isnull=True, ", ""),
+        (f"{WHO_ASKS}test_all_bad_tokens_are_answered_alike",),
+    ),
+    Fault(
+        "token: one of a principal that is switched off is good",
+        Code("archive.api.authentication:_live", ", principal__active=True", ""),
+        (f"{WHO_ASKS}test_all_bad_tokens_are_answered_alike",),
+    ),
+    Fault(
+        "session: a write needs no proof of its page",
+        Code("archive.api.authentication:Session.enforce_csrf", "raise CsrfFailed", "pass"),
+        (f"{WHO_ASKS}test_a_write_of_a_session_needs_the_csrf_header",),
+    ),
+    *(
+        Fault(
+            f"json: {what}",
+            Code(f"archive.api.strict:{where}", old, new),
+            (f"{BAD_INPUTS}test_a_bad_body_is_refused*",),
+        )
+        for what, where, old, new in (
+            ("a name given twice is taken", "_object", "len(made) != len(pairs)", "False"),
+            ("a number that is not finite is taken", "_constant", '_Wrong("a finite number")', "0"),
+            ("a NUL is taken", "_unstorable", '"\\x00" in text', "False"),
+            ("any depth is taken", "_require_depth", "depth > limits.BODY_MAX_DEPTH", "False"),
+            ("any size is taken", "_read", "declared > most", "False"),
+        )
+    ),
+)
+
+FAULTS: Final = (
+    *triggers(),
+    *constraints(),
+    *DATABASE,
+    *UNHELD,
+    *HELD,
+    *TRANSACTIONS,
+    *UNASKED,
+    *AUTHORITY,
+    *GRANTS,
+    *JUDGEMENTS,
+    *DOORS,
+)
