@@ -22,7 +22,7 @@ from archive.models import ConfiguredBinding, Grant, Principal, Role, Token
 from archive.models.columns import CLOCK
 from archive.refusals import Fault, InvalidRequest, RecordAbsent
 from archive.requests import Checker
-from archive.transactions import host_write, moment
+from archive.transactions import host_write, moment, reading
 
 TOKEN_PREFIX: Final = "lychd_"  # noqa: S105 - a mark that secret scanners can look for, no secret
 _PREFIX_LENGTH: Final = len(TOKEN_PREFIX) + 8
@@ -66,7 +66,8 @@ def set_active(subject: str, *, active: bool) -> Principal:
 
 def actions_of(names: Iterable[str]) -> list[Action]:
     """Turn action names and role names into actions, in a stable order."""
-    roles = dict(Role.objects.values_list("name", "actions"))
+    with reading():
+        roles = dict(Role.objects.values_list("name", "actions"))
     actions: set[Action] = set()
     for name in names:
         if name in roles:
@@ -187,10 +188,14 @@ def rotate_token(
     prefix: str, *, by: str, overlap_seconds: int = limits.TOKEN_ROTATION_OVERLAP_SECONDS_DEFAULT
 ) -> IssuedToken:
     """Issue a successor and let the old token go on for `overlap_seconds`, so that no caller is cut off."""
+    check = Checker()
+    check.within("/overlap_seconds", overlap_seconds, 0, limits.TOKEN_LIFETIME_DAYS_MAX * 86_400)
+    check.settle()
     old = _live_token(prefix)
-    remaining = max(1, (old.expires_at - old.created_at).days)
+    # Rounded, since a token's end is reckoned a moment before its row is stamped.
+    days = round((old.expires_at - old.created_at) / timedelta(days=1))
     issued = issue_token(
-        old.principal.subject, by=by, name=old.name, days=min(remaining, limits.TOKEN_LIFETIME_DAYS_MAX)
+        old.principal.subject, by=by, name=old.name, days=min(max(1, days), limits.TOKEN_LIFETIME_DAYS_MAX)
     )
     with host_write():
         end = moment() + timedelta(seconds=overlap_seconds)
@@ -204,7 +209,7 @@ def revoke_token(prefix: str) -> Token:
     token = _live_token(prefix)
     with host_write():
         Token.objects.filter(id=token.id, revoked_at__isnull=True).update(revoked_at=CLOCK)
-    token.refresh_from_db()
+        token.refresh_from_db()
     return token
 
 
@@ -219,11 +224,9 @@ def token_used(token_id: int) -> None:
 
 
 def _live_token(prefix: str) -> Token:
-    rows = list(
-        Token.objects.select_related("principal").filter(prefix=prefix, revoked_at__isnull=True, expires_at__gt=CLOCK)[
-            :2
-        ]
-    )
+    live = Token.objects.filter(prefix=prefix, revoked_at__isnull=True, expires_at__gt=CLOCK)
+    with reading():
+        rows = list(live.select_related("principal")[:2]) if prefix.isascii() and "\x00" not in prefix else []
     if not rows:
         raise RecordAbsent
     if len(rows) > 1:
