@@ -199,7 +199,7 @@ def _too_slow(story: Story, garden: cast.Garden, owner: "psycopg.Connection[Any]
             wanted = cast.wanted(story.text("a cancelled session"), source="slow", revision="wait")
             waiting = threading.Thread(target=_wait_in_vain, args=(story, alice, wanted))
             waiting.start()
-            pid = _whoever_waits(owner)
+            pid = _whoever_waits(owner, waiting)
             story.statements.append(sinks.statements(owner))
             owner.execute("SELECT pg_cancel_backend(%s)", [pid])
             waiting.join()
@@ -214,13 +214,14 @@ def _wait_in_vain(story: Story, caller: Any, wanted: Any) -> None:
         connections["default"].close()
 
 
-def _whoever_waits(owner: "psycopg.Connection[Any]") -> int:
-    while True:
+def _whoever_waits(owner: "psycopg.Connection[Any]", waiting: threading.Thread) -> int:
+    while waiting.is_alive():
         found = owner.execute(
             "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = %s", [WAITS]
         ).fetchone()
         if found:
             return int(found[0])
+    raise AssertionError("nobody waited")
 
 
 def _at_the_doors(story: Story, garden: cast.Garden) -> None:
