@@ -71,12 +71,8 @@ class TableBindings:
     """The host table `lychd_binding`, written by `lychd namespace` alone."""
 
     def find(self, namespace: str) -> Binding | None:
-        row = (
-            ConfiguredBinding.objects.filter(namespace_key=namespace, disabled_at__isnull=True)
-            .values("owner", "policy_revision", "text_configuration", "second_person", "generation")
-            .first()
-        )
-        return None if row is None else Binding(namespace=namespace, **row)
+        row = ConfiguredBinding.served(namespace)
+        return None if row is None else Binding(namespace, **row)
 
 
 def require_profile() -> dict[str, Any]:

@@ -48,8 +48,7 @@ def locked(binding: Binding, *, creating: bool = False) -> Iterator[Namespace]:
         _queue(binding.namespace, shared=False)
         if creating:
             _retain(binding)
-        namespace = Namespace.objects.select_for_update().filter(key=binding.namespace).first()
-        yield _admitted(namespace, binding)
+        yield _admitted(_row(binding.namespace, "FOR UPDATE"), binding)
         gate("commit")
 
 
@@ -58,8 +57,7 @@ def shared(binding: Binding) -> Iterator[Namespace]:
     """Hold the namespace shared: recalls run beside each other, and never beside a change."""
     with _durable("shared"):
         _queue(binding.namespace, shared=True)
-        rows = Namespace.objects.raw("SELECT * FROM archive_namespace WHERE key = %s FOR SHARE", [binding.namespace])
-        yield _admitted(next(iter(rows), None), binding)
+        yield _admitted(_row(binding.namespace, "FOR SHARE"), binding)
         gate("commit")
 
 
@@ -68,7 +66,7 @@ def held(key: str) -> Iterator[Namespace]:
     """Hold a retained namespace exclusively whatever its binding: for binding migration and lexical rebuild alone."""
     with _durable("exclusive"):
         _queue(key, shared=False)
-        namespace = Namespace.objects.select_for_update().filter(key=key).first()
+        namespace = _row(key, "FOR UPDATE")
         if namespace is None:
             raise NamespaceAbsent
         yield namespace
@@ -193,14 +191,22 @@ def _queue(key: str, *, shared: bool) -> None:
         cursor.execute(f"SELECT {function}(hashtextextended('lychd:' || %s::text, 0))", [key])
 
 
+def _row(key: str, lock: str) -> Namespace | None:
+    # As plain SQL: every operation reads it, and the ORM knows no FOR SHARE.
+    rows = Namespace.objects.raw(f"SELECT * FROM archive_namespace WHERE key = %s {lock}", [key])  # noqa: S608
+    return next(iter(rows), None)
+
+
 def _retain(binding: Binding) -> None:
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(
+            # Asked first: the conflict alone would still cut the probe text of the fingerprint at every intake.
             "INSERT INTO archive_namespace"
             " (key, profile, owner, policy_revision, binding_digest, classification, text_configuration,"
             "  lexical_state, lexer_fingerprint, row_version, created_at)"
-            " VALUES (%s, %s, %s, %s, %s, 'public', %s, 'ready',"
-            "  archive_lexer_fingerprint(%s::text::regconfig), 1, clock_timestamp())"
+            " SELECT %s::text, %s::text, %s::text, %s::text, %s::text, 'public', %s::text, 'ready',"
+            "  archive_lexer_fingerprint(%s::text::regconfig), 1, clock_timestamp()"
+            " WHERE NOT EXISTS (SELECT FROM archive_namespace WHERE key = %s::text)"
             " ON CONFLICT (key) DO NOTHING",
             [
                 binding.namespace,
@@ -210,6 +216,7 @@ def _retain(binding: Binding) -> None:
                 binding.digest,
                 binding.text_configuration,
                 binding.text_configuration,
+                binding.namespace,
             ],
         )
 

@@ -4,7 +4,7 @@ They hold authority, not archive material, so an authorizer may read them where 
 """
 
 from collections.abc import Collection
-from typing import ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -28,6 +28,11 @@ WHERE EXISTS (
       AND held.revoked_at IS NULL AND held.valid_from <= clock_timestamp()
       AND (held.valid_until IS NULL OR held.valid_until > clock_timestamp()))
   AND EXISTS (SELECT FROM lychd_principal AS acting WHERE acting.subject = wanted.subject AND acting.active)
+"""
+
+_SERVED: Final = """
+SELECT owner, policy_revision, text_configuration, second_person, generation
+FROM lychd_binding WHERE namespace_key = %s AND disabled_at IS NULL
 """
 
 
@@ -134,6 +139,18 @@ class ConfiguredBinding(models.Model):
 
     def __str__(self) -> str:
         return self.namespace_key
+
+    @classmethod
+    def served(cls, namespace: str) -> dict[str, Any] | None:
+        """The values of a namespace's binding as it is served today; every operation asks twice."""
+        with connection.cursor() as cursor:
+            cursor.execute(_SERVED, [namespace])
+            row = cursor.fetchone()
+            return (
+                None
+                if row is None
+                else {column.name: value for column, value in zip(cursor.description, row, strict=True)}
+            )
 
 
 class ConfiguredBindingHistory(models.Model):

@@ -52,7 +52,10 @@ def recall(caller: Caller, wanted: LexicalRecall) -> Recalled:
 
 
 def _published(namespace: Namespace, wanted: LexicalRecall, digest: str, outcome: Publication) -> Recalled | None:
-    row = Recall.objects.filter(namespace=namespace, request_id=wanted.request_id).first()
+    rows = Recall.objects.raw(
+        "SELECT * FROM archive_recall WHERE namespace_id = %s AND request_id = %s", [namespace.id, wanted.request_id]
+    )
+    row = next(iter(rows), None)
     if row is None:
         return None
     if row.schema != receipts.LEXICAL_SCHEMA or not canonical.same(row.request_digest, digest):
