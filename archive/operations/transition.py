@@ -11,7 +11,6 @@ from typing import Final
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Q
 
 from archive import authority, batches, lifecycle, limits
 from archive.authority import Action, Caller, Point, Question
@@ -187,12 +186,16 @@ def _affordable(run: dict[int, Transition], notes: dict[UUID, Note]) -> list[int
 
 def _held(namespace: Namespace, ids: Sequence[UUID]) -> dict[UUID, Note]:
     """Lock these notes and the promoted revisions of their sources, in ascending id, without reading any text."""
-    sources = Note.objects.filter(namespace=namespace, id__in=ids).values("source_id")
+    named = Note.objects.filter(namespace=namespace, id__in=ids).values("id")
+    siblings = Note.objects.filter(
+        state=State.PROMOTED, source__in=Note.objects.filter(namespace=namespace, id__in=ids).values("source_id")
+    ).values("id")
     rows = (
         Note.objects.select_for_update(of=("self",))
         .select_related("source")
         .only(*METADATA)
-        .filter(Q(id__in=ids) | Q(source_id__in=sources, state=State.PROMOTED), namespace=namespace)
+        # A union and no OR, for which every promoted note of the namespace would be looked at.
+        .filter(namespace=namespace, id__in=named.union(siblings))
         .order_by("id")
     )
     return {note.id: note for note in rows}
