@@ -4,19 +4,20 @@ One request identity stays bound to one material, one source revision to one not
 candidate at version 1: nothing of it can be recalled before a curator promotes it. No answer carries text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 from uuid import UUID, uuid4
 
-from django.db import IntegrityError
+from django.db import IntegrityError, connection
 
 from archive import authority, batches, canonical, limits
 from archive.authority import Action, Caller, Point, Question
 from archive.batches import Answer
 from archive.gates import gate
 from archive.lifecycle import Cause, State
-from archive.models import IntakeRequest, LifecycleEvent, Namespace, Note, Source
+from archive.models import IntakeRequest, Namespace, Note, Source
 from archive.records import METADATA, NoteRecord
 from archive.refusals import (
     AuthorityRefused,
@@ -30,6 +31,55 @@ from archive.refusals import (
 )
 from archive.requests import Intake
 from archive.transactions import locked, moment, savepoint
+
+# One insert a table, its rows as one array a column: the statement stays the same however long the slice is.
+_SOURCES: Final = """
+INSERT INTO archive_source (namespace_id, source_key)
+SELECT %s::bigint, given.source_key FROM unnest(%s::text[]) AS given (source_key)
+RETURNING id, source_key
+"""
+
+_NOTE_TYPES: Final = {
+    "id": "uuid",
+    "source_id": "bigint",
+    "source_revision": "text",
+    "kind": "text",
+    "asserted_origin": "text",
+    "state": "text",
+    "lifecycle_version": "integer",
+    "text": "text",
+    "text_digest": "text",
+    "char_count": "integer",
+    "byte_count": "integer",
+    "material_digest": "text",
+    "classification": "text",
+    "retention_class": "text",
+    "retain_until": "timestamptz",
+    "observed_at": "timestamptz",
+    "admitted_subject": "text",
+    "policy_revision": "text",
+    "created_at": "timestamptz",
+    "state_changed_at": "timestamptz",
+}
+_NOTE_COLUMNS: Final = tuple(_NOTE_TYPES)
+_NOTES: Final = f"""
+INSERT INTO archive_note (namespace_id, {", ".join(_NOTE_COLUMNS)})
+SELECT %s::bigint, given.* FROM unnest({", ".join(f"%s::{kind}[]" for kind in _NOTE_TYPES.values())}) AS given
+"""
+
+_BIRTHS: Final = f"""
+INSERT INTO archive_lifecycle_event
+    (namespace_id, note_id, to_state, from_version, to_version, cause, created_at, subject, policy_revision)
+SELECT %s::bigint, given.note_id, '{State.CANDIDATE}', 0, 1, '{Cause.EXPLICIT}', %s::timestamptz, %s::text, %s::text
+FROM unnest(%s::uuid[]) AS given (note_id)
+"""
+
+_REQUEST_COLUMNS: Final = ("request_id", "request_digest", "material_digest", "note_id", "created_note")
+_REQUESTS: Final = f"""
+INSERT INTO archive_intake_request (namespace_id, subject, created_at, {", ".join(_REQUEST_COLUMNS)})
+SELECT %s::bigint, %s::text, %s::timestamptz, given.*
+FROM unnest(%s::text[], %s::text[], %s::text[], %s::uuid[], %s::boolean[]) AS given
+"""
 
 
 class Outcome(StrEnum):
@@ -166,8 +216,14 @@ def _admit(namespace: Namespace, caller: Caller, proposals: Sequence[_Proposed])
             namespace=namespace, request_id__in={one.wanted.request_id for one in proposals}
         ).only("request_id", "request_digest", "note_id")
     }
-    named = {(one.wanted.source_key, one.wanted.source_revision) for one in proposals}
-    notes = _notes_named(namespace, named, {request.note_id for request in requests.values()})
+    sources = {
+        source.source_key: source
+        for source in Source.objects.filter(
+            namespace=namespace, source_key__in={one.wanted.source_key for one in proposals}
+        ).only("id", "source_key")
+    }
+    revisions = {one.wanted.source_revision for one in proposals}
+    notes = _notes_named(namespace, sources, revisions, {request.note_id for request in requests.values()})
     by_revision = {(note.source.source_key, note.source_revision): note for note in notes}
     by_id = {note.id: note for note in notes}
     gate("intake.looked")
@@ -212,21 +268,18 @@ def _admit(namespace: Namespace, caller: Caller, proposals: Sequence[_Proposed])
         requests[request.request_id] = request
         recorded.append(request)
         answers.append(Answer(result=Admitted(outcome, NoteRecord.of(note))))
-    _write(namespace, caller, created, recorded)
+    _write(namespace, caller, sources, created, recorded)
     return answers
 
 
-def _notes_named(namespace: Namespace, named: set[tuple[str, str]], ids: set[UUID]) -> list[Note]:
-    """Load the notes of these source revisions, and those that known requests led to; never their text."""
+def _notes_named(
+    namespace: Namespace, sources: Mapping[str, Source], revisions: Collection[str], ids: set[UUID]
+) -> list[Note]:
+    """Load the notes of these revisions of retained sources, and those that known requests led to; never their text."""
     columns = Note.objects.select_related("source").only(*METADATA)
-    found = list(
-        columns.filter(
-            namespace=namespace,
-            source__namespace=namespace,
-            source__source_key__in={key for key, _ in named},
-            source_revision__in={revision for _, revision in named},
-        )
-    )
+    found: list[Note] = []
+    if sources:
+        found = list(columns.filter(namespace=namespace, source__in=sources.values(), source_revision__in=revisions))
     missing = ids - {note.id for note in found}
     return found + (list(columns.filter(id__in=missing)) if missing else [])
 
@@ -255,39 +308,29 @@ def _candidate(namespace: Namespace, caller: Caller, one: _Proposed) -> Note:
 
 
 def _write(
-    namespace: Namespace, caller: Caller, created: Sequence[tuple[Note, str]], recorded: Sequence[IntakeRequest]
+    namespace: Namespace,
+    caller: Caller,
+    sources: dict[str, Source],
+    created: Sequence[tuple[Note, str]],
+    recorded: Sequence[IntakeRequest],
 ) -> None:
-    if created:
-        keys = {key for _, key in created}
-        sources = {
-            source.source_key: source for source in Source.objects.filter(namespace=namespace, source_key__in=keys)
-        }
-        fresh = Source.objects.bulk_create(
-            [Source(namespace=namespace, source_key=key) for key in sorted(keys - sources.keys())]
-        )
-        sources.update({source.source_key: source for source in fresh})
-        for note, key in created:
-            note.source = sources[key]
-        Note.objects.bulk_create([note for note, _ in created])
-        LifecycleEvent.objects.bulk_create(
-            [
-                LifecycleEvent(
-                    namespace=namespace,
-                    note=note,
-                    from_state=None,
-                    to_state=State.CANDIDATE,
-                    from_version=0,
-                    to_version=1,
-                    cause=Cause.EXPLICIT,
-                    subject=caller.subject,
-                    policy_revision=caller.binding.policy_revision,
-                    created_at=note.created_at,
-                )
-                for note, _ in created
-            ]
-        )
-    if recorded:
-        IntakeRequest.objects.bulk_create(recorded)
+    with connection.cursor() as cursor:
+        if created:
+            keys = sorted({key for _, key in created} - sources.keys())
+            if keys:
+                cursor.execute(_SOURCES, [namespace.id, keys])
+                for number, key in cursor.fetchall():
+                    sources[key] = Source(id=number, namespace=namespace, source_key=key)
+            for note, key in created:
+                note.source = sources[key]
+            notes = [note for note, _ in created]
+            columns = [[getattr(note, name) for note in notes] for name in _NOTE_COLUMNS]
+            cursor.execute(_NOTES, [namespace.id, *columns])
+            by = caller.subject, caller.binding.policy_revision
+            cursor.execute(_BIRTHS, [namespace.id, notes[0].created_at, *by, [note.id for note in notes]])
+        if recorded:
+            columns = [[getattr(one, name) for one in recorded] for name in _REQUEST_COLUMNS]
+            cursor.execute(_REQUESTS, [namespace.id, caller.subject, recorded[0].created_at, *columns])
 
 
 def _success(outcome: Outcome, note: Note) -> Answer[Admitted]:
