@@ -178,7 +178,7 @@ def _drop_beside() -> None:
 # --- the load --------------------------------------------------------------------------------------------------------
 
 
-def _load() -> int:
+def load() -> int:
     """Bring every note of the handbook to where the handbook leaves it; returns how many acts that took."""
     notes = handbook.notes()
     standing = _standing()
@@ -274,7 +274,7 @@ class Story:
     verified: bool
 
 
-def _tell_story() -> Story:
+def tell_story() -> Story:
     """Ask, promote, ask again, resolve, verify; on a later start the first receipt is the retained one."""
     story = handbook.story()
     reader, lead = Caller.in_namespace(READER, NAMESPACE), Caller.in_namespace(LEAD, NAMESPACE)
@@ -343,9 +343,9 @@ def show(options: argparse.Namespace) -> None:
     state: Path = settings.LYCHD_STATE_DIR
     with _database(), _serving(state):
         _prepare(state)
-        acts = _load()
+        acts = load()
         remark(f"The handbook is loaded ({acts} acts)." if acts else "The handbook was loaded already.")
-        story = _tell_story()
+        story = tell_story()
         receipt_file = state / "receipt.json"
         receipt_file.write_text(json.dumps(story.after, indent=2) + "\n", encoding="ascii")
         door = None if options.no_serve else serving.open_door("127.0.0.1", options.port)

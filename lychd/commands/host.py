@@ -21,8 +21,8 @@ from django.db import DEFAULT_DB_ALIAS, ProgrammingError, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from archive import limits
-from archive.bindings import Binding
-from archive.models import ConfiguredBinding, Principal, Token
+from archive.bindings import Binding, TableBindings
+from archive.models import Principal, Token
 from archive.models.columns import CLOCK
 from archive.operations import host
 from archive.refusals import InvalidRequest
@@ -139,13 +139,10 @@ def switch_on(state: Path) -> tuple[str, str]:
 
 def _first_binding(options: argparse.Namespace) -> tuple[Binding, str]:
     with reading():
-        row = (
-            ConfiguredBinding.objects.filter(namespace_key=options.namespace, disabled_at__isnull=True)
-            .values("owner", "policy_revision", "text_configuration", "second_person")
-            .first()
-        )
-    if row is not None:
-        return Binding(namespace=options.namespace, **row), "exists"
+        # Not through the configured source: that one asks for a profile, which this process may not have yet.
+        found = TableBindings().find(options.namespace)
+    if found is not None:
+        return found, "exists"
     made = host.configure_namespace(
         options.namespace, owner=options.owner, policy_revision=options.policy, by=host.host_actor()
     )
