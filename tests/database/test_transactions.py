@@ -52,9 +52,9 @@ RANKS = (
     (1, re.compile(r'^SELECT .* FROM "?archive_namespace"? .* FOR (UPDATE|SHARE)$')),
     (1, re.compile(r"^INSERT INTO archive_namespace ")),
     (1, re.compile(r'^UPDATE "archive_namespace" ')),
-    (4, re.compile(r"^INSERT INTO archive_source ")),
+    (4, re.compile(r'^INSERT INTO "?archive_source"? ')),
     (5, re.compile(r'^SELECT .* FROM "archive_note" .* FOR UPDATE OF "archive_note"$')),
-    (5, re.compile(r"^INSERT INTO archive_note ")),
+    (5, re.compile(r'^INSERT INTO "?archive_note"? ')),
     (5, re.compile(r"^UPDATE archive_note ")),
     (10, re.compile(r'^INSERT INTO "?archive_(intake_request|lifecycle_event|recall|flag|binding_migration)"? ')),
 )
