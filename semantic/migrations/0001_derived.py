@@ -187,12 +187,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="generation",
             constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["active", "retired"])), name="generation_state"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="generation",
-            constraint=models.CheckConstraint(
                 condition=models.Q(
                     models.Q(("retired_at", None), ("retired_by", None), ("state", "active"), ("version", 1)),
                     models.Q(
@@ -334,7 +328,7 @@ class Migration(migrations.Migration):
                 condition=models.Q(
                     models.Q(("receipt__isnull", False), ("state", "complete")),
                     ("state", "invalidated"),
-                    ("receipt", None),
+                    models.Q(models.Q(("state", "complete"), _negated=True), ("receipt", None)),
                     _connector="OR",
                 ),
                 name="derivation_receipt_once_complete",
@@ -393,8 +387,9 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(
                     models.Q(
-                        ("invalidation__in", ["archived", "revoked", "superseded", "generation_retired"]),
+                        ("invalidation__isnull", False),
                         ("state", "invalidated"),
+                        ("invalidation__in", ["archived", "revoked", "superseded", "generation_retired"]),
                     ),
                     models.Q(models.Q(("state", "invalidated"), _negated=True), ("invalidation", None)),
                     _connector="OR",

@@ -92,7 +92,7 @@ class Derivation(InNamespace):
                 name="derivation_receipt_once_complete",
                 condition=Q(state=State.COMPLETE.value, receipt__isnull=False)
                 | Q(state=State.INVALIDATED.value)
-                | Q(receipt=None),
+                | ~Q(state=State.COMPLETE.value) & Q(receipt=None),
             ),
             # A live token is there exactly while an attempt runs, and it lives exactly one minute (R-L-162).
             models.CheckConstraint(
@@ -112,7 +112,8 @@ class Derivation(InNamespace):
             ),
             models.CheckConstraint(
                 name="derivation_invalidation",
-                condition=Q(state=State.INVALIDATED.value, invalidation__in=[reason.value for reason in Invalidation])
+                condition=Q(state=State.INVALIDATED.value, invalidation__isnull=False)
+                & Q(invalidation__in=[reason.value for reason in Invalidation])
                 | ~Q(state=State.INVALIDATED.value) & Q(invalidation=None),
             ),
         ]

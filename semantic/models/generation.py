@@ -35,9 +35,6 @@ class Generation(InNamespace):
             # What a derivation's composite foreign key names: a vector has its generation's dimension.
             models.UniqueConstraint(fields=["id", "dimensions"], name="generation_dimensions"),
             models.CheckConstraint(
-                name="generation_state", condition=Q(state__in=[state.value for state in GenerationState])
-            ),
-            models.CheckConstraint(
                 name="generation_retirement",
                 condition=Q(state=GenerationState.ACTIVE.value, version=1, retired_by=None, retired_at=None)
                 | Q(state=GenerationState.RETIRED.value, version=2, retired_by__isnull=False, retired_at__isnull=False),

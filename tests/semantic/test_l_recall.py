@@ -3,6 +3,7 @@
 import json
 import re
 from concurrent.futures import CancelledError
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -41,9 +42,9 @@ class Shelf:
     def __init__(self, alice, dora, script) -> None:
         self.alice, self.dora, self.script = alice, dora, script
         script.vectors[QUERY] = FIRST
-        self.notes = []
+        self.notes: list[Any] = []
 
-    def put(self, *cosines: float, derive: bool = True, text: str = "note") -> list:
+    def put(self, *cosines: float, derive: bool = True, text: str = "note") -> list[Any]:
         made = []
         for cosine in cosines:
             number = len(self.notes)
