@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Final
 
-from archive.refusals import Internal, Refusal, StorageUnavailable
+from archive.refusals import Internal, Refusal
 from lychd.commands import grammar
 from lychd.commands.grammar import Needs
 from lychd.commands.telling import (
@@ -206,12 +206,16 @@ def _failed(error: Exception, *, as_json: bool) -> int:
         return _failed(Unready(str(error)), as_json=as_json)
     if "django" in sys.modules:
         from django.core.exceptions import ImproperlyConfigured
-        from django.db import InterfaceError, OperationalError
+        from django.db import Error
 
         if isinstance(error, ImproperlyConfigured):
             return _failed(UsageError(str(error)), as_json=as_json)
-        if isinstance(error, OperationalError | InterfaceError):
-            return _failed(StorageUnavailable(), as_json=as_json)
+        if isinstance(error, Error):
+            from archive.transactions import named
+
+            meant = named(error)
+            if isinstance(meant, Refusal):
+                return _failed(meant, as_json=as_json)
     return _crashed(error, as_json=as_json)
 
 

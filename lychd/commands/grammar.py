@@ -49,6 +49,8 @@ class Entry:
     options: tuple[Option, ...] = ()
     needs: Needs = Needs.DATABASE
     about: str = field(default="", kw_only=True)
+    # The actions that the principal of `--as` needs, by their names in grants.
+    rights: tuple[str, ...] = field(default=(), kw_only=True)
 
     def perform(self, options: argparse.Namespace) -> Told | None:
         """Run the act; one that speaks while it runs has nothing left to tell at its end."""
@@ -128,9 +130,9 @@ the folder are skipped and reported.
 
 A text that its source's newest revision has already is unchanged and is not sent. Otherwise the revision is
 <n>-<12 digits of the text digest>, n one above the highest so far. A text that was revoked is refused. Repeating an
-interrupted run does what is left and nothing twice.
+interrupted run does what is left and nothing twice. What others took in is not looked at.
 
-Rights: intake and list_own_intakes (the role writer). What others took in is not looked at."""
+The role writer has both rights that this needs."""
 
 EVALUATE_ABOUT: Final = """\
 corpus.jsonl: one object a line with id and text, and where there is one title, group, lang. queries.jsonl: id, text,
@@ -216,6 +218,7 @@ ENTRIES: Final[tuple[Entry, ...]] = (
             *ACTING,
         ),
         about=INGEST_ABOUT,
+        rights=("intake", "list_own_intakes"),
     ),
     Entry(
         "notes",
@@ -224,21 +227,53 @@ ENTRIES: Final[tuple[Entry, ...]] = (
         (
             option("--state", choices=[state.value for state in State], help="only those in this state"),
             option("--source", metavar="SOURCE_KEY", help="only the revisions of this source"),
-            option("--mine", action="store_true", help="what you took in yourself; needs no right to inspect"),
+            option("--mine", action="store_true", help="what you took in yourself; list_own_intakes is enough for it"),
             *PAGE,
             *ACTING,
         ),
+        rights=("inspect_metadata",),
     ),
-    Entry("note", "show one note's record, without its text", "notes.record", (NOTE, *ACTING)),
-    Entry("review", "read a note to judge it, beside the promoted one of its source", "notes.review", (NOTE, *ACTING)),
-    Entry("promote", "let a candidate be recalled", "notes.promote", DECIDING),
-    Entry("archive", "take a promoted note out of recall, keeping its text", "notes.archive", DECIDING),
-    Entry("revoke", "clear a note's text for good; a tombstone stays", "notes.revoke", DECIDING),
+    Entry(
+        "note",
+        "show one note's record, without its text",
+        "notes.record",
+        (NOTE, *ACTING),
+        rights=("inspect_metadata",),
+    ),
+    Entry(
+        "review",
+        "read a note to judge it, beside the promoted one of its source",
+        "notes.review",
+        (NOTE, *ACTING),
+        rights=("review",),
+    ),
+    Entry(
+        "promote",
+        "let a candidate be recalled",
+        "notes.promote",
+        DECIDING,
+        rights=("promote",),
+    ),
+    Entry(
+        "archive",
+        "take a promoted note out of recall, keeping its text",
+        "notes.archive",
+        DECIDING,
+        rights=("archive",),
+    ),
+    Entry(
+        "revoke",
+        "clear a note's text for good; a tombstone stays",
+        "notes.revoke",
+        DECIDING,
+        rights=("revoke",),
+    ),
     Entry(
         "events",
         "what happened to one note, or in the whole namespace",
         "notes.events",
         (option("note", type=_note, nargs="?", metavar="NOTE", help="the note's id"), *PAGE, *ACTING),
+        rights=("inspect_metadata",),
     ),
     # Recall.
     Entry(
@@ -255,21 +290,26 @@ ENTRIES: Final[tuple[Entry, ...]] = (
             option(
                 "--min-rank", type=float, default=limits.MIN_RANK_DEFAULT, metavar="SCORE", help="leave out below it"
             ),
-            option("--text", action="store_true", help="resolve at once and print the texts; needs that right too"),
+            option(
+                "--text", action="store_true", help="resolve at once and print the texts; needs the right resolve too"
+            ),
             *ACTING,
         ),
+        rights=("recall",),
     ),
     Entry(
         "resolve",
         "turn a receipt into text, all of it or nothing",
         "recalls.resolve",
         (option("request_id", metavar="REQUEST_ID", help="the identity of the recall"), *ACTING),
+        rights=("resolve",),
     ),
     Entry(
         "receipt show",
         "show a retained receipt; says nothing of today's eligibility",
         "recalls.receipt",
         (option("request_id", metavar="REQUEST_ID", help="the identity of the recall"), *ACTING),
+        rights=("inspect_receipt",),
     ),
     Entry(
         "receipt verify",
@@ -405,6 +445,7 @@ ENTRIES: Final[tuple[Entry, ...]] = (
             ),
             *ACTING,
         ),
+        rights=("migrate_binding",),
     ),
     Entry(
         "namespace disable",
@@ -531,10 +572,14 @@ def _leaf(words: "argparse._SubParsersAction[Parser]", word: str, entry: Entry) 
         word,
         help=entry.summary,
         description=entry.summary[0].upper() + entry.summary[1:] + ".",
-        epilog=entry.about or None,
+        epilog="\n\n".join(filter(None, (entry.about, _rights(entry)))) or None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def _rights(entry: Entry) -> str:
+    return f"Rights: {' and '.join(entry.rights)}." if entry.rights else ""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

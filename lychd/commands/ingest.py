@@ -202,6 +202,7 @@ def _told(report: Report, writer: Caller, *, dry_run: bool) -> Told:
     totals = Counter(line.outcome for line in report.lines)
     lines = [
         f"{line.outcome:<9}  {on_one_line(line.place)}"
+        + (f"  as {line.source_key}" if line.source_key not in (None, line.place) else "")
         + (f"  {line.source_revision}" if line.source_revision else "")
         + (f"  {line.code}" if line.code else "")
         + (f"  {on_one_line(line.message)}" if line.message else "")

@@ -6,6 +6,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command, get_commands
 
+from archive.authority import Action
 from archive.operations import host
 from lychd import console
 from lychd.commands import grammar
@@ -26,6 +27,12 @@ def test_every_command_explains_itself(line, capsys):
     said = capsys.readouterr().out
     assert said.startswith(f"usage: lychd {line}")
     assert "--json" in said
+
+
+def test_whoever_acts_for_a_principal_is_told_the_rights_it_needs():
+    acting = {line for line in LINES if grammar.AS in grammar.COMMANDS[line].options}
+    assert acting == {line for line in LINES if grammar.COMMANDS[line].rights}
+    assert {right for line in acting for right in grammar.COMMANDS[line].rights} <= set(Action)
 
 
 @pytest.mark.parametrize("word", grammar.first_words())
