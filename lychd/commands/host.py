@@ -5,7 +5,8 @@ import getpass
 import os
 import secrets
 import sys
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from django.core import checks
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 from django.db import DEFAULT_DB_ALIAS, ProgrammingError, connections
+from django.db.migrations.exceptions import MigrationSchemaMissing
 from django.db.migrations.executor import MigrationExecutor
 
 from archive import limits
@@ -58,18 +60,32 @@ def pending(alias: str) -> list[str]:
 
 
 def run_migrations(alias: str, *words: str) -> None:
-    """Migrate, and apply the grants that follow every migration; what is said meanwhile goes nowhere."""
+    """Migrate, and apply the grants that follow every migration; of two at once the second finds it done."""
     try:
-        with redirect_stdout(StringIO()):
+        with _alone(alias), redirect_stdout(StringIO()):
             call_command("migrate", *words, database=alias, verbosity=0, interactive=False)
     except CommandError as error:
         raise UsageError(str(error)) from None
-    except ProgrammingError as error:
-        if getattr(error.__cause__, "sqlstate", None) == "42501":
+    except (ProgrammingError, MigrationSchemaMissing) as error:
+        if isinstance(error, MigrationSchemaMissing) or getattr(error.__cause__, "sqlstate", None) == "42501":
             raise Unready(
                 "This login may not change the tables: set DATABASE_OWNER_URL to the login of the role that owns them."
             ) from None
         raise
+
+
+@contextmanager
+def _alone(alias: str) -> Iterator[None]:
+    """Hold a lock of the session, which goes with it however it ends."""
+    key = "hashtextextended('lychd migrations', 0)"
+    with connections[alias].cursor() as cursor:
+        cursor.execute(f"SELECT pg_advisory_lock({key})")
+        try:
+            yield
+        finally:
+            # A migration that failed may have taken the connection along, and the lock with it.
+            if connections[alias].is_usable():
+                cursor.execute(f"SELECT pg_advisory_unlock({key})")
 
 
 # --- init ------------------------------------------------------------------------------------------------------------
@@ -80,7 +96,7 @@ def init(options: argparse.Namespace) -> Told:
     steps: list[tuple[str, str, str]] = []
     waiting = pending("owner")
     run_migrations("owner")
-    steps.append(("tables", "done" if waiting else "exists", f"{len(waiting)} migrations applied, grants applied"))
+    steps.append(("tables", "done" if waiting else "exists", f"{len(waiting)} migrations applied"))
     steps.append(("profile", *switch_on(settings.LYCHD_STATE_DIR)))
     binding, configured = _first_binding(options)
     steps.append(("namespace", configured, f"{binding.namespace}, owned by {binding.owner}, {binding.policy_revision}"))

@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from archive.models import Recall
 from lychd import embedded
@@ -100,6 +101,19 @@ def test_tables_that_are_not_there_are_not_served(outside, state):
     ran = outside("serve", "--port", 0, "--json", state=state)
     assert (ran.code, ran.document["code"]) == (4, "not_ready")
     assert "lychd migrate" in ran.err
+
+
+def test_a_login_that_owns_nothing_cannot_migrate_and_is_told_what_can(outside, transactional_db):
+    name = "cli_empty"
+    server = on_test_database()["DATABASE_URL"]
+    embedded.drop_database(settings.LYCHD_STATE_DIR, name)
+    embedded.create_database(settings.LYCHD_STATE_DIR, name)
+    try:
+        ran = outside("migrate", "--json", DATABASE_URL=server.replace("/test_lychd", f"/{name}"))
+    finally:
+        embedded.drop_database(settings.LYCHD_STATE_DIR, name)
+    assert (ran.code, ran.document["code"]) == (4, "not_ready")
+    assert "DATABASE_OWNER_URL" in ran.document["detail"]
 
 
 def test_a_taken_port_is_said_and_the_usual_one_gives_way(start, outside, transactional_db):

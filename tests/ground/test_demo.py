@@ -82,6 +82,15 @@ def test_two_starts_and_a_removal(start, outside, state, tmp_path):
     assert "There is no demo" in outside("demo", "--remove", state=state).out
 
 
+def test_two_first_starts_at_once_make_one_demonstration(start, state):
+    both = [start("demo", "--no-serve", "--json", state=state) for _ in range(2)]
+    for process in both:
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, err
+        assert json.loads(out)["verified"] is True
+    assert not runs_on(state / "demo")
+
+
 def test_ctrl_c_leaves_no_process(start, state):
     serving = start("demo", state=state)
     assert serving.stdout is not None
