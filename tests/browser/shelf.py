@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.contrib.auth import get_user_model
 
+from archive import limits
 from archive.authority import Caller
 from archive.lifecycle import Reason, State
 from archive.operations import host
@@ -18,6 +19,8 @@ from lychd.handbook import HandbookNote
 
 NAMESPACE = "handbook"
 SECOND = "lighthouse"
+LONGEST = "n" * limits.IDENTIFIER_MAX
+"""A namespace in which every name is as long as a name may be, and has no place to break."""
 PASSWORD = "correct horse battery staple"
 USERS = {"lead-curator": ("curator", "inspector"), "auditor": ("inspector",), "newcomer": ()}
 AGENTS = ("incident-agent", "release-agent", "support-agent", "oncall-curator")
@@ -34,6 +37,7 @@ class Shelf:
     tombstone: UUID
     longest: UUID
     arabic: UUID
+    unbroken: UUID
     receipt: str = "handbook-question-4"
     miss: str = "handbook-question-miss"
 
@@ -47,6 +51,7 @@ def load() -> Shelf:
         host.map_principal(subject, user_id=user.pk)
         if roles:
             host.grant(subject, binding, host.actions_of(roles), by="host:tests")
+    unbroken = _unbroken()
     host.grant("lead-curator", second, host.actions_of(("curator", "inspector")), by="host:tests")
     for subject in AGENTS:
         host.map_principal(subject)
@@ -66,7 +71,35 @@ def load() -> Shelf:
         tombstone=found["support/partner-portal", "1"],
         longest=found["incidents/double-charges/transcript", "1"],
         arabic=found["support/ar/refund-status", "1"],
+        unbroken=unbroken,
     )
+
+
+def _unbroken() -> UUID:
+    """A candidate beside a promoted revision, and a receipt, all of the longest names."""
+    binding = host.configure_namespace(LONGEST, owner="o" * 128, policy_revision="p" * 128, by="host:tests")
+    agent = "a" * limits.IDENTIFIER_MAX
+    host.map_principal(agent)
+    for subject in (agent, "lead-curator"):
+        host.grant(subject, binding, host.actions_of(("writer", "recaller", "curator", "inspector")), by="host:tests")
+    caller = Caller.in_namespace(agent, LONGEST)
+    notes = [
+        intake(
+            caller,
+            Intake(
+                letter * limits.IDENTIFIER_MAX,
+                "s" * limits.IDENTIFIER_MAX,
+                letter * limits.IDENTIFIER_MAX,
+                "W" * 3_000 + " words",
+                asserted_origin="r" * limits.REFERENCE_MAX,
+                kind="k" * limits.KIND_MAX,
+            ),
+        ).note
+        for letter in "12"
+    ]
+    promote(caller, Transition(notes[0].id, State.PROMOTED, 1))
+    recall(caller, LexicalRecall("q" * limits.IDENTIFIER_MAX, "words"))
+    return notes[1].id
 
 
 def _settled(told: HandbookNote) -> NoteRecord:

@@ -6,7 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from tests.browser import shelf
-from tests.browser.shelf import NAMESPACE, PASSWORD, SECOND, Shelf
+from tests.browser.shelf import LONGEST, NAMESPACE, PASSWORD, SECOND, Shelf
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -69,6 +69,14 @@ def views(here: Shelf) -> tuple[View, ...]:
         View("receipt-miss", f"{ns}/receipts/{here.miss}"),
         View("events", f"{ns}/events"),
         View("nowhere", "/no/such/page"),
+        View("unbroken-home", f"/ns/{LONGEST}"),
+        View("unbroken-notes", f"/ns/{LONGEST}/notes?source={'s' * 128}"),
+        View("unbroken-note", f"/ns/{LONGEST}/notes/{here.unbroken}"),
+        View("unbroken-revocation", f"/ns/{LONGEST}/notes/{here.unbroken}/revocation?version=1"),
+        View("unbroken-moved", f"/ns/{LONGEST}/notes/{here.unbroken}/revocation?version=9"),
+        View("unbroken-receipts", f"/ns/{LONGEST}/receipts"),
+        View("unbroken-receipt", f"/ns/{LONGEST}/receipts/{'q' * 128}"),
+        View("unbroken-events", f"/ns/{LONGEST}/events"),
     )
 
 
