@@ -167,19 +167,27 @@ class SameNamespace(pgtrigger.Trigger):
 
 
 class NoteIdentity(pgtrigger.Trigger):
-    """T-NOTE-ID: a revision is immutable but for its state, version, times, successor, and the clearing of its text."""
+    """T-NOTE-ID: a revision is immutable; only a step moves its state, that state's time, its text and its successor.
+
+    While the state stays, so does everything else: the times of a tombstone are evidence.
+    """
 
     when = pgtrigger.Before
     operation = pgtrigger.Update
+    declare = [("moving", "text[]")]
 
     def get_func(self, model: models.Model) -> str:
-        moving = (
-            "ARRAY['state', 'lifecycle_version', 'text', 'state_changed_at', 'promoted_at', 'archived_at',"
-            " 'revoked_at', 'superseded_by_id']"
-        )
-        # Written over the whole row, so that a column added later is fenced from its first day.
+        # Written over the whole row, so that a column added later is fenced from its first day. State, version and
+        # text have rules of their own.
         return f"""
-            IF (to_jsonb(NEW) - {moving}) IS DISTINCT FROM (to_jsonb(OLD) - {moving}) THEN
+            moving := ARRAY['state', 'lifecycle_version', 'text'];
+            IF NEW.state <> OLD.state THEN
+                moving := moving || ARRAY['state_changed_at', NEW.state || '_at'];
+            END IF;
+            IF NEW.state = '{State.ARCHIVED}' AND OLD.state <> '{State.ARCHIVED}' THEN
+                moving := moving || ARRAY['superseded_by_id'];
+            END IF;
+            IF (to_jsonb(NEW) - moving) IS DISTINCT FROM (to_jsonb(OLD) - moving) THEN
                 {_refuse("note_identity", "LY001")}
             END IF;
             RETURN NEW;

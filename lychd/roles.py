@@ -31,6 +31,8 @@ GRANTS: Final = (
     # Kept by triggers alone, which run as the owner; MAINTAIN is for VACUUM, without which recall reads the heap.
     Grant("archive_posting", ("SELECT", "MAINTAIN")),
     Grant("archive_corpus", ("SELECT",)),
+    # Written by a migration. Spaces that are sealed and retired come with a role of their own.
+    Grant("archive_memory_space", ("SELECT",)),
     Grant("archive_*", ("SELECT", "INSERT", "UPDATE")),
     Grant("semantic_scan", ("SELECT", "MAINTAIN")),
     Grant("semantic_coverage", ("SELECT",)),

@@ -101,11 +101,35 @@ MOVING_COLUMNS = {
 }
 FENCED_COLUMNS = set(_FENCED_COLUMNS)
 
-_NOTE_IDENTITY: list[Case] = _each(
-    "LY001",
-    "note_identity",
-    *(f"UPDATE archive_note SET {name} = {value} WHERE id = %(promoted)s" for name, value in _FENCED_COLUMNS.items()),
+_TIMES = ("state_changed_at", "promoted_at", "archived_at", "revoked_at")
+_ARCHIVING = "UPDATE archive_note SET state = 'archived', lifecycle_version = lifecycle_version + 1"
+
+_SUPERSEDED = (
+    f"{_ARCHIVING}, state_changed_at = now(), archived_at = now(), superseded_by_id = %(candidate)s"
+    " WHERE id = %(promoted)s"
 )
+_REVOKED_AND_SUPERSEDED = (
+    "UPDATE archive_note SET state = 'revoked', lifecycle_version = lifecycle_version + 1, text = NULL,"
+    " superseded_by_id = %(promoted)s WHERE id = %(candidate)s"
+)
+
+_NOTE_IDENTITY: list[Case] = [
+    *_each(
+        "LY001",
+        "note_identity",
+        *(f"UPDATE archive_note SET {name} = {new} WHERE id = %(promoted)s" for name, new in _FENCED_COLUMNS.items()),
+        # Nor while a step is made.
+        *(f"{_ARCHIVING}, {name} = {value} WHERE id = %(promoted)s" for name, value in _FENCED_COLUMNS.items()),
+        # Of what a step moves, nothing moves without one, and no step moves what belongs to another.
+        *(f"UPDATE archive_note SET {name} = now() WHERE id = %(promoted)s" for name in _TIMES),
+        *(f"UPDATE archive_note SET {name} = now() WHERE id = %(tombstone)s" for name in _TIMES),
+        "UPDATE archive_note SET superseded_by_id = %(candidate)s WHERE id = %(promoted)s",
+        "UPDATE archive_note SET superseded_by_id = NULL WHERE id = %(archived)s",
+        *(f"{_ARCHIVING}, {name} = now() WHERE id = %(promoted)s" for name in ("promoted_at", "revoked_at")),
+        _REVOKED_AND_SUPERSEDED,
+    ),
+    Pass((_SUPERSEDED, event_of("promoted"))),
+]
 
 _NOTE_TEXT: list[Case] = [
     *_each(
@@ -184,10 +208,9 @@ _NOTE_SAME_NAMESPACE: list[Case] = [
         _born(source="%(clover_source)s"),
         # A source that could follow later, in whatever namespace.
         _born(source="987654321"),
-        "UPDATE archive_note SET superseded_by_id = %(clover)s WHERE id = %(archived)s",
+        f"{_ARCHIVING}, superseded_by_id = %(clover)s WHERE id = %(promoted)s",
     ),
-    Pass(("UPDATE archive_note SET superseded_by_id = %(promoted)s WHERE id = %(archived)s",)),
-    Pass(("UPDATE archive_note SET superseded_by_id = NULL WHERE id = %(archived)s",)),
+    Pass((f"{_ARCHIVING}, superseded_by_id = %(candidate)s WHERE id = %(promoted)s", event_of("promoted"))),
 ]
 
 # --- events, flags, requests -----------------------------------------------------------------------------------------
