@@ -66,7 +66,7 @@ def _set_up() -> None:
 
 def _start(shard: int, faults: Sequence[object], lines: "SimpleQueue[dict[str, str] | None]") -> None:
     reading, writing = os.pipe()
-    files = sorted({test.split("::")[0] for fault in faults for test in fault.tests} | {session.SENTINEL})  # type: ignore[attr-defined]
+    files = sorted({test.split("::")[0] for fault in faults for test in fault.tests})  # type: ignore[attr-defined]
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q", "-p", "tests.faults.session", *files],
         env={

@@ -259,7 +259,9 @@ def _trigger(owner: "psycopg.Connection[Any]", table: str, name: str) -> tuple[s
 
 
 @contextmanager
-def _swapped(owner: "psycopg.Connection[Any]", there: sql.Composable, back: sql.Composable) -> Iterator[None]:
+def _swapped(
+    owner: "psycopg.Connection[Any]", there: sql.SQL | sql.Composed, back: sql.SQL | sql.Composed
+) -> Iterator[None]:
     owner.execute(there)
     try:
         yield

@@ -167,7 +167,7 @@ DATABASE: Final = (
     Fault(
         "rebuild: its halves ask for no hold",
         Function("archive_held_for_rebuild", "IS DISTINCT FROM 'exclusive'", "= 'never'"),
-        ("tests/lexical/test_rebuild.py::test_the_halves_of_a_rebuild_refuse_without_their_hold*",),
+        (f"{PRIVILEGES}test_what_is_called_with_the_owners_rights_asks_for_the_hold",),
     ),
 )
 
@@ -372,7 +372,7 @@ TRANSACTIONS: Final = (
     Fault(
         "namespace: an absent one is made by a refused intake",
         Code("archive.operations.intake:_admit_slice", "atomic or len(refusals) == len(run)", "atomic"),
-        (f"{SCENARIOS}test_g_authority.py::test_s102_to_s104_hold_for_every_act_and_every_point[1-intake_many]",),
+        ("tests/faults/test_borders.py::test_a_batch_that_is_refused_under_the_hold_makes_no_namespace",),
     ),
 )
 
@@ -420,17 +420,17 @@ UNASKED: Final = (
     ),
     _unasked(
         "archive.operations.transition:transition_many",
-        *("A0", "transitions of a batch", "_ask(list(enumerate(questions)), Point.A0, answers)"),
+        *("A0", "promotions of a batch", "_ask(list(enumerate(questions)), Point.A0, answers)"),
     ),
     _unasked(
         "archive.operations.transition:_move_slice",
-        *("A1", "transitions of a batch"),
+        *("A1", "promotions of a batch"),
         "authority.decide([questions[place].asked for place in places], Point.A1)",
         "[True] * len(places)",
     ),
     _unasked(
         "archive.operations.transition:transition_many",
-        *("A2", "transitions of a batch"),
+        *("A2", "promotions of a batch"),
         "_ask([(place, questions[place]) for place, answer in answers.items() if answer.result], Point.A2, answers)",
     ),
     _unasked(

@@ -6,7 +6,7 @@ last, every named test has to be green, so that red means the fault and nothing 
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 import pytest
@@ -16,9 +16,6 @@ from tests.faults.planting import Unplantable
 NAMES: Final = "FAULTS"
 REPORT: Final = "FAULTS_REPORT"
 SHARD: Final = "FAULTS_SHARD"
-
-SENTINEL: Final = "tests/faults/test_registry_complete.py::test_every_fault_has_a_name_of_its_own"
-"""Named as the next test after each, so that everything smaller than the session is torn down."""
 
 # A fault that only makes the code stumble over a name proves nothing.
 _STUMBLES: Final = (NameError, ImportError, SyntaxError, Unplantable)
@@ -32,12 +29,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """Remember what a failing test raised."""
     report = yield
     if call.excinfo is not None:
-        report.raised = call.excinfo  # type: ignore[attr-defined]
-    return report  # type: ignore[return-value]
+        report.raised = call.excinfo
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -49,6 +46,13 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     return True
 
 
+class _Nothing:
+    """Stands for the next test after each, so that everything smaller than the session is torn down."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        self.listchain = lambda: [session]
+
+
 class _Round:
     def __init__(self, session: pytest.Session) -> None:
         from tests.faults.registry import FAULTS
@@ -56,7 +60,7 @@ class _Round:
         wanted = json.loads(os.environ[NAMES])
         self.session = session
         self.items = {item.nodeid: item for item in session.items}
-        self.sentinel = self.items[SENTINEL]
+        self.nothing: Any = _Nothing(session)
         self.faults = [fault for fault in FAULTS if fault.name in wanted]
         self.pipe = int(os.environ[REPORT])
 
@@ -98,29 +102,34 @@ class _Round:
                     if raised is not None and isinstance(raised.value, _STUMBLES):
                         return "missed", f"{item.nodeid} only stumbled: {raised.exconly()}"
                     where = "" if report.when == "call" else f" in its {report.when}"
-                    return "found", f"{item.nodeid}{where}"
+                    return "found", f"{item.nodeid}{where}: {_spoken(report)}"
         finally:
-            self.session._setupstate.teardown_exact(self.sentinel)
+            self.session._setupstate.teardown_exact(self.nothing)
         return "missed", f"{len(items)} tests stayed green"
 
     def _green(self, items: Any, when: str) -> bool:
         ordered = list(items)
         red = []
         for place, item in enumerate(ordered):
-            following = ordered[place + 1] if place + 1 < len(ordered) else self.sentinel
-            if any(report.failed for report in self._run(item, following)):
-                red.append(item.nodeid)
+            following = ordered[place + 1] if place + 1 < len(ordered) else self.nothing
+            red += [f"{item.nodeid}: {_spoken(report)}" for report in self._run(item, following) if report.failed]
         if red:
-            self._tell(fault=f"no fault, {when}", verdict="red", why=", ".join(red))
+            self._tell(fault=f"no fault, {when}", verdict="red", why="; ".join(red))
         return not red
 
     def _run(self, item: pytest.Item, following: pytest.Item | None = None) -> list[pytest.TestReport]:
         from _pytest.runner import runtestprotocol
 
-        return runtestprotocol(item, log=False, nextitem=following or self.sentinel)
+        return runtestprotocol(item, log=False, nextitem=following or self.nothing)
 
     def _tell(self, **line: str) -> None:
         os.write(self.pipe, (json.dumps(line) + "\n").encode())
+
+
+def _spoken(report: Any) -> str:
+    """The first line of what a failing test raised."""
+    raised = getattr(report, "raised", None)
+    return "" if raised is None else raised.exconly().splitlines()[0][:160]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

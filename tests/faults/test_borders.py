@@ -3,10 +3,13 @@
 import pytest
 
 from archive.lifecycle import State
+from archive.models import Namespace
+from archive.operations.intake import intake_many
 from archive.operations.review import review
 from archive.operations.transition import promote, transition_many
 from archive.refusals import BatchRolledBack, IntegrityFailure, RecordAbsent
 from inspection import reads
+from inspection.cursors import PageRequest
 from tests import cast
 
 
@@ -32,6 +35,15 @@ def test_an_atomic_batch_with_one_refusal_moves_nothing(garden, alice, ivy):
     assert reads.note_record(ivy, first.id).state == "candidate"
 
 
+def test_a_batch_that_is_refused_under_the_hold_makes_no_namespace(alice, scripted):
+    scripted.script = [True, False]
+
+    answers = intake_many(alice, [cast.wanted(source="roses"), cast.wanted(source="tulips")])
+
+    assert {answer.refusal.code for answer in answers if answer.refusal} == {"authority_refused"}
+    assert not Namespace.objects.exists()
+
+
 def test_a_text_that_was_written_over_is_not_shown_for_review(alice, superuser):
     note = cast.admitted(alice)
     superuser.execute("SET session_replication_role = replica")
@@ -45,6 +57,6 @@ def test_own_intakes_are_ones_own(alice, wanda):
     cast.admitted(alice, source="roses")
     cast.admitted(wanda, source="tulips")
 
-    listed = reads.list_own_intakes(wanda, reads.PageRequest()).items
+    listed = reads.list_own_intakes(wanda, PageRequest()).items
 
     assert [note.source_key for note in listed] == ["tulips"]

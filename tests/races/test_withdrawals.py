@@ -13,6 +13,7 @@ WITHDRAWN = [
     (world.ARCHIVE_1, "alice", Action.ARCHIVE),
     (world.REVOKE_1, "alice", Action.REVOKE),
     (world.MOVE_BATCH, "alice", Action.PROMOTE),
+    (world.PROMOTE_BATCH, "alice", Action.PROMOTE),
     (world.RECALL, "bob", Action.RECALL),
     (world.RESOLVE, "bob", Action.RESOLVE),
     (world.REVIEW, "alice", Action.REVIEW),

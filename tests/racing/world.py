@@ -14,10 +14,9 @@ from functools import partial
 from typing import Any, Final
 
 import psycopg
-from django.conf import settings
 from django.test import override_settings
 
-from archive import gates
+from archive import bindings, gates
 from archive.authority import Action, AuthorityQuestion, Caller
 from archive.lifecycle import Reason, State
 from archive.operations import host
@@ -33,6 +32,7 @@ from archive.records import NoteRecord
 from archive.refusals import Refusal
 from archive.requests import Intake, LexicalRecall, Transition
 from inspection import reads
+from inspection.cursors import PageRequest
 from tests import cast
 from tests.racing import invariants
 
@@ -121,7 +121,7 @@ class Open:
 
 
 def _furnish(world: World) -> None:
-    with override_settings(LYCHD_ARCHIVE={**settings.LYCHD_ARCHIVE, "authorizer": "tests.racing.world.Open"}):
+    with override_settings(LYCHD_ARCHIVE={**bindings.require_profile(), "authorizer": "tests.racing.world.Open"}):
         _write(world)
 
 
@@ -196,6 +196,12 @@ def _move_batch(world: World) -> str:
     return " ".join(one.result.note.state if one.result else one.refusal.code for one in answers if one)  # type: ignore[union-attr]
 
 
+def _promote_batch(world: World) -> str:
+    decisions = [world.ask("2", State.PROMOTED), world.ask("3", State.PROMOTED)]
+    answers = transition_many(world.caller("alice"), decisions)
+    return " ".join(one.result.note.state if one.result else one.refusal.code for one in answers if one)  # type: ignore[union-attr]
+
+
 def _recall(request: str, world: World) -> str:
     recalled = recall(world.caller("bob"), LexicalRecall(request, "roses sun"))
     chosen = [f"{one['source_key']}/{one['source_revision']}" for one in recalled.receipt["selected"]]
@@ -221,7 +227,7 @@ def _flag(world: World) -> str:
 
 
 def _list(world: World) -> str:
-    return f"listed {len(reads.list_notes(world.caller('ivy'), reads.PageRequest()).items)}"
+    return f"listed {len(reads.list_notes(world.caller('ivy'), PageRequest()).items)}"
 
 
 def _discover(world: World) -> str:
@@ -287,6 +293,7 @@ ARCHIVE_1: Final = Part("archive roses/1", partial(_move, archive, "1", State.AR
 REVOKE_1: Final = Part("revoke roses/1", partial(_move, revoke, "1", State.REVOKED), held("revoke"))
 REVOKE_2: Final = Part("revoke roses/2", partial(_move, revoke, "2", State.REVOKED), held("revoke"))
 MOVE_BATCH: Final = Part("transitions of a batch", _move_batch, held("transition"))
+PROMOTE_BATCH: Final = Part("promotions of a batch", _promote_batch, held("transition"))
 RECALL: Final = Part("recall", partial(_recall, "asked"), held("recall", "recall.looked"), "replayed")
 RECALL_REPLAY: Final = Part(
     "recall replayed", partial(_recall, "earlier"), held("recall", "recall.looked"), "replayed", recalled
