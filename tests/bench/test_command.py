@@ -1,0 +1,98 @@
+"""`lychd bench` at a small size: every case runs, comes out right and says what it promises; no time is judged."""
+
+import pytest
+
+from lychd.bench import runner, texts
+from lychd.commands import grammar
+from tests.evaluation.folders import written
+from tests.evaluation.outside import ran, scratch_databases
+
+NAMED = {
+    "recall": {
+        "recall.40.rank.p95",
+        "recall.40.p50",
+        "recall.40.p95",
+        "recall.40.outside_rank",
+        "growth.recall.80.p95",
+    },
+    "intake": {"intake.single.40.p50", "intake.single.40.p95"},
+    "batch": {"intake.batch500.40", "intake.batch500.40.statements_an_item"},
+    "promotion": {"promotion.40.p95", "promotion.batch200.40"},
+    "revocation": {"revocation.40.p50", "revocation.40.p95"},
+    "sharing": {"sharing.shared.8", "sharing.exclusive.8", "sharing.bare.8", "sharing.gain"},
+}
+
+
+@pytest.fixture(scope="module")
+def found():
+    """One small run of everything; its figures by name."""
+    before = scratch_databases()
+    answer = ran("bench", "--effort", "small", "--sizes", "40,80", "--json")
+    assert answer.code == 0, answer.err
+    assert scratch_databases() == before
+    assert all(
+        figure.keys() == {"name", "value", "unit", "baseline", "ratio", "note"} for figure in answer.document["figures"]
+    )
+    return {figure["name"]: figure for figure in answer.document["figures"]}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_every_case_says_what_it_measured(found, case):
+    assert found.keys() >= NAMED[case]
+
+
+def test_a_baseline_comes_with_its_ratio(found):
+    figure = found["intake.batch500.40"]
+    assert figure["ratio"] == pytest.approx(figure["value"] / figure["baseline"], abs=0.01)
+
+
+def test_a_batch_grows_by_less_than_a_statement_an_item(found):
+    assert 0 < found["intake.batch500.40.statements_an_item"]["value"] < 1
+
+
+def test_loads_end_without_an_error(found):
+    """The error counts of the load rows: what has to be one is one, and nothing ends but as it may."""
+    load = {name.removeprefix("load."): figure["value"] for name, figure in found.items() if name.startswith("load.")}
+    scale = runner.EFFORTS["small"].load
+    assert [value for name, value in load.items() if name.endswith("errors")] == [0] * 7
+    assert load["distinct.created"] == scale.intakes
+    assert (load["same.created"], load["same.rows"]) == (scale.rounds, scale.rounds)
+    assert load["same.replayed"] == scale.rounds * (scale.same - 1)
+    assert (load["identity.created"], load["identity.conflicts"]) == (1, scale.same - 1)
+    assert (load["decisions.accepted"], load["decisions.stale"]) == (1, scale.decisions - 1)
+    assert load["waiting.created"] + load["waiting.unavailable"] == scale.waiting
+    assert load["waiting.partial"] == 0
+    assert load["readers.misses"] == 0
+    assert load["readers.recalls"] > 0
+
+
+def test_promotions_beside_recalls_are_committed_once_and_not_refused(found):
+    assert found["sharing.promotions.within_2s"]["note"].startswith("0 refused")
+
+
+def test_one_case_is_one_case(tmp_path):
+    answer = ran("bench", "intake", "--effort", "small", "--sizes", "20", "--texts", written(tmp_path / "s"), "--json")
+    assert answer.code == 0, answer.err
+    assert {figure["name"].split(".")[0] for figure in answer.document["figures"]} == {"intake"}
+    assert answer.document["texts"] == "s"
+
+
+def test_the_grammar_knows_every_case():
+    (names,) = [option for option in grammar.COMMANDS["bench"].options if _choices(option) == runner.NAMES]
+    assert names
+
+
+def _choices(option):
+    parser = grammar.Parser()
+    action = option(parser)
+    return None if action.choices is None else tuple(action.choices)
+
+
+def test_passages_have_the_words_of_their_source_and_repeat_with_their_seed():
+    handbook = texts.of_handbook()
+    passages = handbook.passages(50, seed=1)
+    assert passages == handbook.passages(50, seed=1) != handbook.passages(50, seed=2)
+    assert {len(passage.split()) for passage in passages} == {texts.WORDS}
+    known = {word for words in handbook.words for word in words}
+    assert {word for passage in passages for word in passage.split()} <= known
+    assert all(handbook.questions)
