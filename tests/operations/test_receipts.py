@@ -13,6 +13,7 @@ from archive.operations.resolution import resolve
 from archive.refusals import IntegrityFailure
 from archive.requests import LexicalRecall
 from inspection import reads
+from inspection.cursors import PageRequest
 from tests import cast
 from tests.scenarios.counting import Counts
 
@@ -188,7 +189,7 @@ def test_a_receipt_that_was_written_over_is_shown_to_nobody(bob, ivy, receipt, s
     for act in (lambda: resolve(bob, "q1"), lambda: reads.receipt(ivy, "q1")):
         with counts.refused(500, "integrity_failure"):
             act()
-    (line,) = reads.list_receipts(ivy, reads.PageRequest()).items
+    (line,) = reads.list_receipts(ivy, PageRequest()).items
     assert not line.intact
 
 

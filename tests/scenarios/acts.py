@@ -14,12 +14,12 @@ from archive.operations.recall import recall
 from archive.operations.resolution import resolve
 from archive.operations.review import review
 from archive.operations.transition import archive, promote, revoke, transition_many
-from archive.records import NoteRecord
 from archive.requests import Intake, LexicalRecall, Transition
 from inspection import reads
+from inspection.cursors import PageRequest
 from tests import cast
 
-PAGE = reads.PageRequest()
+PAGE = PageRequest()
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,12 @@ def scene(caller: Caller, recaller: Caller) -> Scene:
     """A garden with a note in each state that leads on, a receipt and a request."""
     first = cast.wanted("Tulips want cold feet.", source="tulips")
     intake(caller, first)
-    held: list[NoteRecord] = [
-        cast.admitted(caller, "Ferns want shade.", source="ferns"),
-        cast.admitted(caller, "Moss wants rain.", source="moss"),
-        cast.promoted(caller, "Roses want morning sun.", source="roses"),
-        cast.archived(caller, "Ivy wants a wall.", source="ivy"),
-    ]
-    answer = cast.asked(recaller, "roses")
-    return Scene(*(note.id for note in held), receipt=answer.receipt["request_id"], request=first.request_id)
+    candidate = cast.admitted(caller, "Ferns want shade.", source="ferns")
+    waiting = cast.admitted(caller, "Moss wants rain.", source="moss")
+    promoted = cast.promoted(caller, "Roses want morning sun.", source="roses")
+    archived = cast.archived(caller, "Ivy wants a wall.", source="ivy")
+    receipt: str = cast.asked(recaller, "roses").receipt["request_id"]
+    return Scene(candidate.id, waiting.id, promoted.id, archived.id, receipt, first.request_id)
 
 
 def an_intake() -> Intake:

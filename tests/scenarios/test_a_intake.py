@@ -1,6 +1,7 @@
 """A. Intake: replay and conflict."""
 
 import json
+from functools import partial
 
 import pytest
 
@@ -141,7 +142,7 @@ def test_s011_two_identical_first_intakes_at_once_leave_one_note(wanda, counts: 
 def test_s011_holds_for_many_at_once(wanda, counts: Counts):
     for turn in range(5):
         wanted = Intake(f"r{turn}", f"s{turn}", "1", T)
-        answers = together(*[lambda wanted=wanted: intake(wanda, wanted) for _ in range(4)])
+        answers = together(*[partial(intake, wanda, wanted)] * 4)
         assert [answer.outcome for answer in answers].count(Outcome.CREATED) == 1
         assert len({answer.note.id for answer in answers}) == 1
     assert (Note.objects.count(), IntakeRequest.objects.count()) == (5, 5)
@@ -150,10 +151,8 @@ def test_s011_holds_for_many_at_once(wanda, counts: Counts):
 def test_s012_two_texts_for_one_revision_at_once_leave_one(wanda, counts: Counts):
     for turn in range(5):
         source = f"s{turn}"
-        both = together(
-            lambda source=source: intake(wanda, Intake(f"{source}-a", source, "1", "T1")),
-            lambda source=source: intake(wanda, Intake(f"{source}-b", source, "1", "T2")),
-        )
+        two = [Intake(f"{source}-{text}", source, "1", text) for text in ("T1", "T2")]
+        both = together(*[partial(intake, wanda, one) for one in two])
         assert {type(answer) for answer in both} == {Admitted, SourceRevisionConflict}
         assert Note.objects.filter(source__source_key=source).count() == 1
     counts.grew(

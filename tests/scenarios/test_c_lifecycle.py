@@ -1,5 +1,7 @@
 """C. Lifecycle fences."""
 
+from functools import partial
+
 import psycopg
 import pytest
 
@@ -128,10 +130,7 @@ def test_s037_of_two_promotions_at_once_one_revision_is_left(alice, owner, count
         source = f"roses-{turn}"
         one, other = (cast.admitted(alice, f"Roses {revision}", source=source, revision=revision) for revision in "12")
 
-        both = together(
-            lambda one=one: promote(alice, cast.step(one, State.PROMOTED)),
-            lambda other=other: promote(alice, cast.step(other, State.PROMOTED)),
-        )
+        both = together(*[partial(promote, alice, cast.step(note, State.PROMOTED)) for note in (one, other)])
 
         assert [answer.note.state for answer in both] == ["promoted", "promoted"]
         assert sorted(standing(one, other)) == [("archived", 3), ("promoted", 2)]

@@ -26,6 +26,7 @@ from archive.operations.transition import archive, promote, revoke, transition_m
 from archive.refusals import AuthorityRefused
 from archive.requests import Intake, LexicalRecall, Transition
 from inspection import reads
+from inspection.cursors import PageRequest
 from lychd.logs import formatter
 from tests import cast
 from tests.scenarios.acts import ACTS, READS, Scene, scene
@@ -60,7 +61,7 @@ def test_s101_a_superuser_without_a_grant_may_nothing(garden, alice, counts: Cou
     root = Caller.in_namespace(subject_of_user(user.pk), cast.GARDEN)
 
     with counts.refused(403, "authority_refused"):
-        reads.list_notes(root, reads.PageRequest())
+        reads.list_notes(root, PageRequest())
     with counts.refused(403, "authority_refused"):
         promote(root, cast.step(note, State.PROMOTED))
     with counts.refused(403, "authority_refused"):
@@ -263,7 +264,7 @@ def test_s107_recall_opens_neither_lists_nor_resolution(alice, bob, counts: Coun
     counts.mark()
 
     with counts.refused(403, "authority_refused"):
-        reads.list_notes(sole, reads.PageRequest())
+        reads.list_notes(sole, PageRequest())
     with counts.refused(403, "authority_refused"):
         resolve(sole, "q-sole")
 
@@ -386,7 +387,7 @@ def seven(question: AuthorityQuestion) -> tuple[str, ...]:
 def test_s109_every_act_asks_its_own_question_at_each_point(garden, alice, bob, scripted):
     at = scene(alice, bob)
     listen = Recorder(scripted)
-    page = reads.PageRequest()
+    page = PageRequest()
 
     one = cast.wanted("Sage wants gravel.", source="sage")
     listen.ask(lambda: intake(alice, one), "memory", "intake", [material(one)] * 3)

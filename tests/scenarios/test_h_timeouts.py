@@ -16,6 +16,7 @@ from archive.operations.transition import promote
 from archive.refusals import OutcomeUnknown, Unavailable
 from archive.requests import Intake, LexicalRecall
 from inspection import reads
+from inspection.cursors import PageRequest
 from tests import cast
 from tests.scenarios.acts import ACTS, Scene, scene
 from tests.scenarios.counting import Counts, refused
@@ -175,7 +176,7 @@ def test_s124_without_a_database_the_door_says_so(garden, ivy):
             reads.served_namespaces("ivy")
         with refused(503, "storage_unavailable"):
             reads.configuration("ivy")
-    assert reads.list_notes(ivy, reads.PageRequest()).items == ()
+    assert reads.list_notes(ivy, PageRequest()).items == ()
 
 
 @pytest.mark.parametrize("name", ACTS)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection, connections
@@ -16,6 +16,7 @@ from archive.operations.resolution import resolve
 from archive.operations.transition import revoke
 from archive.refusals import AuthorityRefused, RecordAbsent
 from inspection import reads
+from inspection.cursors import PageRequest
 from tests import cast
 from tests.scenarios.acts import ACTS, READS, Scene, scene
 from tests.scenarios.counting import Counts, refused
@@ -92,7 +93,7 @@ def test_s134_a_list_shows_every_state_and_no_text(alice, ivy, counts: Counts):
         cast.revoked(alice, TEXTS[3], source="d"),
     ]
     pages = []
-    statements = statements_of(lambda: pages.append(reads.list_notes(ivy, reads.PageRequest())))
+    statements = statements_of(lambda: pages.append(reads.list_notes(ivy, PageRequest())))
 
     (page,) = pages
     assert [one.id for one in page.items] == [note.id for note in notes]
@@ -122,7 +123,7 @@ def test_s134_no_other_read_selects_text_either(alice, bob, name):
 def test_s134_a_list_can_be_asked_for_one_state(alice, ivy, state):
     for source, make in zip("abcd", (cast.admitted, cast.promoted, cast.archived, cast.revoked), strict=True):
         make(alice, source=source)
-    page = reads.list_notes(ivy, reads.PageRequest(), state=state)
+    page = reads.list_notes(ivy, PageRequest(), state=state)
     assert [one.state for one in page.items] == [state.value]
 
 
@@ -131,7 +132,7 @@ def test_s135_paging_meets_each_note_once_however_many_come_meanwhile(alice, ivy
     first = many(alice, 120)
     seen, cursor, pages = [], None, 0
     while True:
-        page = reads.list_notes(ivy, reads.PageRequest(limit=50, cursor=cursor), state=by_state)
+        page = reads.list_notes(ivy, PageRequest(limit=50, cursor=cursor), state=by_state)
         seen += [one.id for one in page.items]
         pages += 1
         if pages <= 2:
@@ -143,10 +144,10 @@ def test_s135_paging_meets_each_note_once_however_many_come_meanwhile(alice, ivy
     assert len(seen) == len(set(seen)) == 150
     assert set(first) <= set(seen)
     assert set(seen[:120]) == set(first), "what was there comes first, what came meanwhile after it"
-    assert reads.list_notes(ivy, reads.PageRequest(limit=50), state=by_state).items[0].id == seen[0]
+    assert reads.list_notes(ivy, PageRequest(limit=50), state=by_state).items[0].id == seen[0]
 
 
-def many(caller: Caller, count: int) -> list:
+def many(caller: Caller, count: int) -> list[UUID]:
     items = [cast.wanted(f"Note {n}.", source=cast.fresh("s")) for n in range(count)]
     return [answer.given().note.id for answer in intake_many(caller, items)]
 
@@ -154,9 +155,9 @@ def many(caller: Caller, count: int) -> list:
 def test_s135_so_it_is_with_receipts_newest_first(alice, bob, ivy):
     cast.promoted(alice)
     asked = [cast.asked(bob).receipt["request_id"] for _ in range(7)]
-    first = reads.list_receipts(ivy, reads.PageRequest(limit=4))
+    first = reads.list_receipts(ivy, PageRequest(limit=4))
     cast.asked(bob)
-    rest = reads.list_receipts(ivy, reads.PageRequest(limit=4, cursor=first.next_cursor))
+    rest = reads.list_receipts(ivy, PageRequest(limit=4, cursor=first.next_cursor))
     assert [one.request_id for one in (*first.items, *rest.items)] == asked[::-1]
     assert rest.next_cursor is None
     assert all(one.intact for one in first.items)
@@ -164,36 +165,36 @@ def test_s135_so_it_is_with_receipts_newest_first(alice, bob, ivy):
 
 def test_s135_so_it_is_with_events_which_can_be_followed(alice, ivy):
     note = cast.promoted(alice)
-    first = reads.namespace_events(ivy, reads.PageRequest(limit=1))
-    second = reads.namespace_events(ivy, reads.PageRequest(limit=50, cursor=first.next_cursor))
+    first = reads.namespace_events(ivy, PageRequest(limit=1))
+    second = reads.namespace_events(ivy, PageRequest(limit=50, cursor=first.next_cursor))
     assert [one.to_state for one in (*first.items, *second.items)] == ["candidate", "promoted"]
-    assert reads.namespace_events(ivy, reads.PageRequest(cursor=second.next_cursor)).items == ()
+    assert reads.namespace_events(ivy, PageRequest(cursor=second.next_cursor)).items == ()
     revoke(alice, cast.step(note, State.REVOKED))
-    later = reads.namespace_events(ivy, reads.PageRequest(cursor=second.next_cursor))
+    later = reads.namespace_events(ivy, PageRequest(cursor=second.next_cursor))
     assert [(one.note_id, one.to_state) for one in later.items] == [(note.id, "revoked")]
 
 
 def test_s135_a_cursor_belongs_to_one_list_one_filter_and_one_caller(garden, alice, ivy, counts: Counts):
     many(alice, 3)
-    cursor = reads.list_notes(ivy, reads.PageRequest(limit=1)).next_cursor
-    page = reads.PageRequest(limit=1, cursor=cursor)
+    cursor = reads.list_notes(ivy, PageRequest(limit=1)).next_cursor
+    page = PageRequest(limit=1, cursor=cursor)
     for other in (
         lambda: reads.list_notes(ivy, page, state=State.CANDIDATE),
         lambda: reads.list_notes(ivy, page, source_key="s"),
         lambda: reads.list_notes(garden.caller("otto"), page),
         lambda: reads.list_receipts(ivy, page),
         lambda: reads.namespace_events(ivy, page),
-        lambda: reads.list_notes(ivy, reads.PageRequest(cursor="x" + str(cursor))),
-        lambda: reads.list_notes(ivy, reads.PageRequest(cursor="")),
-        lambda: reads.list_notes(ivy, reads.PageRequest(cursor="\ud800")),
-        lambda: reads.list_notes(ivy, reads.PageRequest(cursor="\x00")),
-        lambda: reads.list_notes(ivy, reads.PageRequest(), source_key="\x00"),
-        lambda: reads.list_notes(ivy, reads.PageRequest(), source_key="\ud800"),
+        lambda: reads.list_notes(ivy, PageRequest(cursor="x" + str(cursor))),
+        lambda: reads.list_notes(ivy, PageRequest(cursor="")),
+        lambda: reads.list_notes(ivy, PageRequest(cursor="\ud800")),
+        lambda: reads.list_notes(ivy, PageRequest(cursor="\x00")),
+        lambda: reads.list_notes(ivy, PageRequest(), source_key="\x00"),
+        lambda: reads.list_notes(ivy, PageRequest(), source_key="\ud800"),
         lambda: reads.receipt(ivy, "\x00"),
         lambda: reads.intake_record(ivy, "a/b"),
         lambda: resolve(alice, "\ud800"),
-        lambda: reads.PageRequest(limit=101),
-        lambda: reads.PageRequest(limit=0),
+        lambda: PageRequest(limit=101),
+        lambda: PageRequest(limit=0),
     ):
         with counts.refused(400, "invalid_request"):
             other()
@@ -201,7 +202,7 @@ def test_s135_a_cursor_belongs_to_one_list_one_filter_and_one_caller(garden, ali
 
 
 def test_s136_an_absent_namespace_lists_empty_and_stays_absent(alice, counts: Counts):
-    page = reads.PageRequest()
+    page = PageRequest()
     for listed in (reads.list_notes, reads.list_own_intakes, reads.namespace_events):
         found = listed(alice, page)
         assert (found.items, found.next_cursor) == ((), None)

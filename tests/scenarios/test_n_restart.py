@@ -40,6 +40,7 @@ from archive.operations.recall import recall
 from archive.operations.resolution import resolve
 from archive.requests import Intake, LexicalRecall
 from inspection import reads
+from inspection.cursors import PageRequest
 from tests import cast
 alice, ivy = Caller.in_namespace("alice", "garden"), Caller.in_namespace("ivy", "garden")
 first = intake(alice, Intake("r1", "roses", "1", "Roses want morning sun."))
@@ -52,8 +53,8 @@ print(json.dumps({
     "again": [again.outcome, again.receipt],
     "fresh": [one["note_id"] for one in fresh.receipt["selected"]],
     "texts": [source.text for source in resolve(alice, "q1").sources],
-    "states": [note.state for note in reads.list_notes(ivy, reads.PageRequest()).items],
-    "events": len(reads.namespace_events(ivy, reads.PageRequest()).items),
+    "states": [note.state for note in reads.list_notes(ivy, PageRequest()).items],
+    "events": len(reads.namespace_events(ivy, PageRequest()).items),
 }))
 """
 
