@@ -11,7 +11,7 @@ GRAPHICS := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cubla
 	nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-cusolver nvidia-cusparse \
 	nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
 
-.PHONY: all demo test lint bench faults models lock clean help
+.PHONY: all demo test lint bench faults models test-models test-browser screenshots lock clean help
 
 all: .venv/.base  ## build .venv with the lychd command
 
@@ -24,6 +24,10 @@ all: .venv/.base  ## build .venv with the lychd command
 
 .venv/.dev: requirements/dev.txt .venv/.base
 	$(PIP) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.venv/.browser: requirements/browser.txt .venv/.dev
+	$(PIP) --require-hashes -r requirements/browser.txt
 	@touch $@
 
 # torch by its version alone, after everything else: which build of it is right depends on the machine.
@@ -52,10 +56,20 @@ faults: .venv/.dev  ## take each fence out in turn; its test must notice
 
 models: .venv/.models  ## the local embedding model and what runs it
 
+test-models: .venv/.dev .venv/.models  ## the tests that embed with real weights
+	$(BIN)/python -m pytest -m models
+
+test-browser: .venv/.browser  ## the pages in a real Chromium, with axe-core
+	$(BIN)/python -m pytest -m browser tests/browser
+
+screenshots: .venv/.browser  ## a picture of every page, light and dark, wide and phone, in build/screenshots
+	$(BIN)/python -m tests.browser.screenshots build/screenshots
+
 lock: .venv/.dev  ## pin every package again, with hashes
 	$(BIN)/$(LOCK) pyproject.toml -o requirements/base.txt
 	$(BIN)/$(LOCK) --group build -o requirements/build.txt
 	$(BIN)/$(LOCK) --extra dev --constraint requirements/base.txt pyproject.toml -o requirements/dev.txt
+	$(BIN)/$(LOCK) --extra browser --constraint requirements/dev.txt pyproject.toml -o requirements/browser.txt
 	$(BIN)/$(LOCK) --extra models --constraint requirements/base.txt pyproject.toml \
 		$(addprefix --no-emit-package ,$(GRAPHICS)) -o requirements/models.txt
 
@@ -66,4 +80,4 @@ clean:  ## stop the embedded servers and delete what they hold, the environment 
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
