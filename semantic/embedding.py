@@ -106,7 +106,7 @@ class Session:
         )
         try:
             if stands:
-                length = vectors.admitted(embedded.vector, self.configured.dimensions)
+                length = vectors.admitted(embedded.vector, self.configured.dimensions, self.configured.kept_dimensions)
                 return Vector(
                     item.item_id,
                     embedded.vector,

@@ -5,10 +5,11 @@ The score is `1 - (vector <=> query)` as PostgreSQL computes it on full vectors;
 
 # Note [Half first, exact after]
 `semantic_scan` holds one row for each complete derivation, and a trigger keeps it so in the transaction that changes
-that: eligibility is decided before anything is ranked. Its copies are in half precision and in-line, so that reading
-all of them is quick. A first pass takes their inner products with the query; whatever the true score may still bring
-into the answer - everything within twice the error bound of the k-th best, and everything within the bound of the
-threshold - is scored again on full vectors. docs/exactness.md derives the bound and proves that nothing can be lost.
+that: eligibility is decided before anything is ranked. Its copies are in half precision, in-line, and without the
+places that padding fills with zeros, so that reading all of them is quick. A first pass takes their inner products with
+the query; whatever the true score may still bring into the answer - everything within twice the error bound of the k-th
+best, and everything within the bound of the threshold - is scored again on full vectors. docs/exactness.md derives the
+bound and proves that nothing can be lost.
 
 # Note [Loud, not short]
 Each row that is scored is read again through the truth: note promoted at the pinned version with text, derivation
@@ -23,11 +24,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 
 from archive import lexical
 from archive.models import Namespace
 from archive.refusals import IntegrityFailure
 from semantic import vectors
+from semantic.limits import MIN_COSINE_LOWEST
+from semantic.manifest import kept_dimensions
 from semantic.models import Generation
 
 
@@ -55,13 +59,26 @@ SELECT coalesce((SELECT notes FROM archive_corpus WHERE namespace_id = %s), 0)::
        coalesce((SELECT complete FROM semantic_coverage WHERE generation_id = %s), 0)::bigint
 """
 
-# See Note [Half first, exact after]. `OFFSET 0` keeps the planner from scoring full vectors of rows that are not near.
-_RANK: Final = """
-WITH rough AS MATERIALIZED (
+# Every row of which it is open whether it reaches the threshold, or that surely does.
+_WITHIN: Final = """
     SELECT derivation_id, -(half <#> %(half)s::halfvec) AS score
     FROM semantic_scan
     WHERE generation_id = %(generation)s::uuid
-),
+      AND half <#> %(half)s::halfvec <= %(bound)s::float8 - %(min_cosine)s::float8
+"""
+
+# Without a threshold every row is one, and the first of them are enough until they are seen not to be.
+_FIRST: Final = """
+    SELECT derivation_id, -(half <#> %(half)s::halfvec) AS score
+    FROM semantic_scan
+    WHERE generation_id = %(generation)s::uuid
+    ORDER BY half <#> %(half)s::halfvec
+    LIMIT %(most)s::bigint
+"""
+
+# See Note [Half first, exact after]. `OFFSET 0` keeps the planner from scoring full vectors of rows that are not near.
+_RANK: Final = """
+WITH rough AS MATERIALIZED ({rough}),
 line AS MATERIALIZED (
     SELECT greatest(
         (SELECT score FROM rough ORDER BY score DESC OFFSET %(top_k)s::bigint - 1 LIMIT 1) - 2 * %(bound)s::float8,
@@ -73,7 +90,7 @@ near AS MATERIALIZED (
     SELECT rough.derivation_id, rough.score
     FROM rough CROSS JOIN line
     WHERE rough.score >= line.score
-       OR abs(rough.score - %(min_cosine)s::float8) <= %(bound)s::float8
+       OR rough.score <= %(min_cosine)s::float8 + %(bound)s::float8
 ),
 scored AS MATERIALIZED (
     SELECT near.derivation_id, near.score AS rough, held.note_id, held.row_version, held.vector_digest, held.score
@@ -97,7 +114,9 @@ figures AS MATERIALIZED (
     SELECT (SELECT count(*) FROM rough WHERE score > %(min_cosine)s::float8 + %(bound)s::float8)
            + (SELECT count(*) FROM scored
               WHERE rough <= %(min_cosine)s::float8 + %(bound)s::float8 AND score >= %(min_cosine)s::float8) AS matched,
-           (SELECT count(*) FROM scored WHERE note_id IS NULL OR score = 'NaN') AS astray
+           (SELECT count(*) FROM scored WHERE note_id IS NULL OR score = 'NaN') AS astray,
+           (SELECT count(*) FROM rough) AS seen,
+           (SELECT min(rough.score) >= min(line.score) FROM rough CROSS JOIN line) AS all_near
 ),
 best AS MATERIALIZED (
     SELECT derivation_id, note_id, row_version, vector_digest, score
@@ -106,7 +125,7 @@ best AS MATERIALIZED (
     ORDER BY score DESC, note_id
     LIMIT %(top_k)s::bigint
 )
-SELECT figures.matched, figures.astray,
+SELECT figures.matched, figures.astray, figures.seen, figures.all_near,
        note.id, source.source_key, note.source_revision, note.text_digest, note.lifecycle_version, note.char_count,
        note.classification, note.asserted_origin, best.score, best.derivation_id, best.row_version, best.vector_digest
 FROM figures
@@ -114,6 +133,15 @@ LEFT JOIN (
     best JOIN archive_note AS note ON note.id = best.note_id JOIN archive_source AS source ON source.id = note.source_id
 ) ON true
 ORDER BY best.score DESC NULLS LAST, note.id
+"""
+_RANK_WITHIN: Final = _RANK.format(rough=_WITHIN)
+_RANK_FIRST: Final = _RANK.format(rough=_FIRST)
+
+# For this transaction alone: pairs of the first pass stay in memory, and a scan of many pages may be shared among
+# processes although few rows come out of it, which the usual costs do not foresee.
+_MEANS: Final = """
+SELECT set_config('work_mem', '64MB', true), set_config('parallel_setup_cost', '0', true),
+       set_config('parallel_tuple_cost', '0', true), set_config('min_parallel_table_scan_size', '32MB', true)
 """
 
 
@@ -125,28 +153,41 @@ def rank(
     `slack` scales the error bound: 1 is what is proved, more costs time and changes nothing, less is for the test that
     shows what the bound is good for.
     """
-    half, bound = halved(query)
+    half, bound = halved(query, kept_dimensions(generation.manifest))
+    values: dict[str, Any] = {
+        "namespace": namespace.id,
+        "generation": generation.id,
+        "half": half,
+        "query": vectors.literal(query),
+        "bound": bound * slack,
+        "min_cosine": min_cosine,
+        "top_k": top_k,
+    }
     with connection.cursor() as cursor:
         cursor.execute(_COVERAGE, [namespace.id, generation.id])
         promoted, complete = cursor.fetchone()
-        # The first pass keeps one pair a row, which the usual work_mem would spill beyond some sixty thousand.
-        cursor.execute("SELECT set_config('work_mem', '64MB', true)")
-        values: dict[str, Any] = {
-            "namespace": namespace.id,
-            "generation": generation.id,
-            "half": half,
-            "query": vectors.literal(query),
-            "bound": bound * slack,
-            "min_cosine": min_cosine,
-            "top_k": top_k,
-        }
-        cursor.execute(_RANK, values)
-        found = cursor.fetchall()
-    matched, astray = found[0][:2]
-    if astray:
+        cursor.execute(_MEANS)
+        if min_cosine > MIN_COSINE_LOWEST:
+            cursor.execute(_RANK_WITHIN, values)
+            found = cursor.fetchall()
+            matched = found[0][0]
+        else:
+            found, matched = _first(cursor, values, top_k), complete
+    if found[0][1]:
         raise IntegrityFailure
-    rows = tuple(Ranked(*row[2:]) for row in found if row[2] is not None)
-    return Ranking(rows, matched, promoted, complete)
+    return Ranking(tuple(Ranked(*row[4:]) for row in found if row[4] is not None), matched, promoted, complete)
+
+
+def _first(cursor: CursorWrapper, values: dict[str, Any], top_k: int) -> list[Any]:
+    """Look at more and more of the first rows until the last of them is surely out of the answer, or is the last."""
+    most = top_k + 100
+    while True:
+        cursor.execute(_RANK_FIRST, {**values, "most": most})
+        found: list[Any] = cursor.fetchall()
+        _, _, seen, all_near = found[0][:4]
+        if seen < most or not all_near:
+            return found
+        most *= 8
 
 
 # What docs/exactness.md derives: unit roundoffs, and how far a sum of n products may be off in any order.
@@ -155,14 +196,17 @@ _HALF_TINY: Final = 2.0**-25
 _SINGLE: Final = 2.0**-24
 
 
-def halved(query: bytes) -> tuple[str, float]:
-    """Write the query in half precision, brought to length one, and bound how far a first-pass score may be off."""
+def halved(query: bytes, kept: int) -> tuple[str, float]:
+    """Write the query in half precision, brought to length one, and bound how far a first-pass score may be off.
+
+    Only the kept places are written: beyond them every stored vector is zero, so nothing there adds to a score.
+    """
     numbers = vectors.components(query)
     length = vectors.l2(query)
-    unit = [number / length for number in numbers]
+    unit = [number / length for number in numbers[:kept]]
     half = struct.unpack(f"<{len(unit)}e", struct.pack(f"<{len(unit)}e", *unit))
     moved = math.sqrt(math.fsum((one - other) ** 2 for one, other in zip(half, unit, strict=True)))
-    return "[" + ",".join(map(repr, half)) + "]", error_bound(len(unit), moved)
+    return "[" + ",".join(map(repr, half)) + "]", error_bound(len(numbers), moved)
 
 
 def error_bound(dimensions: int, query_moved: float) -> float:

@@ -48,6 +48,10 @@ class Configured:
         return int(self.manifest["dimensions"])
 
     @property
+    def kept_dimensions(self) -> int:
+        return kept_dimensions(self.manifest)
+
+    @property
     def embed_binding(self) -> dict[str, Any]:
         return dict(self.manifest["embed_binding"])
 
@@ -94,6 +98,12 @@ def require_semantic() -> None:
     """Refuse while semantic recall is off; derivation alone gives no right to ask (R-L-212)."""
     if not bindings.require_profile().get("semantic"):
         raise SemanticOff
+
+
+def kept_dimensions(manifest: Mapping[str, Any]) -> int:
+    """How many places of a generation's vectors can be other than zero; padding fills the others, and no model does."""
+    padding = manifest["embed_binding"]["padding"]
+    return int(manifest["dimensions"] if padding is None else padding["from"])
 
 
 def digest_of(manifest: Mapping[str, Any]) -> str:

@@ -156,10 +156,14 @@ class DerivationEdge(pgtrigger.Trigger):
 
 
 class DerivationDone(pgtrigger.Trigger):
-    """T-DER-DONE: complete only before the deadline, for a note and a generation that stand, with a unit vector."""
+    """T-DER-DONE: complete only before the deadline, for a note and a generation that stand, with a vector that may be.
+
+    It has unit length, and nothing but zeros where the manifest says that it is padded.
+    """
 
     when = pgtrigger.Before
     operation = pgtrigger.Update
+    declare = [("kept", "integer")]
 
     def get_func(self, model: models.Model) -> str:
         # pgvector refuses NaN and infinities itself; a zero vector has length 0, and its cosine would be NaN.
@@ -178,6 +182,12 @@ class DerivationDone(pgtrigger.Trigger):
                 OR NOT (abs(public.vector_norm(NEW.vector) - 1) <= {limits.L2_TOLERANCE} + 1e-12)
                 OR NOT (abs(NEW.l2_norm - public.vector_norm(NEW.vector)) <= 1e-9)) THEN
                 {_refuse("derivation_vector", "LY007")}
+            END IF;
+            SELECT (generation.manifest #>> '{{embed_binding,padding,from}}')::integer INTO kept
+              FROM public.semantic_generation generation WHERE generation.id = NEW.generation_id;
+            IF kept < NEW.dimensions
+               AND public.vector_norm(public.subvector(NEW.vector, kept + 1, NEW.dimensions - kept)) <> 0 THEN
+                {_refuse("derivation_padding", "LY007")}
             END IF;
             RETURN NEW;
         """

@@ -54,13 +54,18 @@ def l2(vector: bytes) -> float:
     return math.sqrt(math.fsum(number * number for number in components(vector)))
 
 
-def admitted(vector: bytes, dimensions: int) -> float:
-    """Return the length of a vector that may be stored or asked with; raises `NotAVector` for any other."""
+def admitted(vector: bytes, dimensions: int, kept: int | None = None) -> float:
+    """Return the length of a vector that may be stored or asked with; raises `NotAVector` for any other.
+
+    Beyond the first `kept` components there may be nothing but zeros.
+    """
     if not isinstance(vector, bytes) or len(vector) != dimensions * _ITEM:
         raise NotAVector(f"not {dimensions} float32 components")
     numbers = components(vector)
     if not all(map(math.isfinite, numbers)):
         raise NotAVector("a component is not finite")
+    if kept is not None and any(numbers[kept:]):
+        raise NotAVector("something else than zeros where it is padded")
     length = l2(vector)
     if abs(length - 1.0) > L2_TOLERANCE:
         raise NotAVector("not of unit length")

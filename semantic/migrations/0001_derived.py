@@ -45,7 +45,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("archive", "0004_derivation_roles"),
+        ("archive", "0005_note_identity"),
     ]
 
     operations = [
@@ -487,8 +487,9 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(
                 name="derivation_zdone",
                 sql=pgtrigger.compiler.UpsertTriggerSql(
-                    func="\n            IF NEW.state <> 'complete' OR OLD.state = 'complete' THEN\n                RETURN NEW;\n            END IF;\n            IF OLD.deadline IS NULL OR OLD.deadline <= clock_timestamp() THEN\n                RAISE EXCEPTION 'attempt_expired' USING ERRCODE = 'LY007';\n            END IF;\n            IF NOT (\n    EXISTS (\n        SELECT 1 FROM public.archive_note note\n         WHERE note.id = NEW.note_id AND note.namespace_id = NEW.namespace_id\n           AND note.state = 'promoted' AND note.text IS NOT NULL\n           AND note.lifecycle_version = NEW.note_lifecycle_version AND note.text_digest = NEW.text_digest\n           AND note.source_revision = NEW.source_revision)\n    AND EXISTS (\n        SELECT 1 FROM public.semantic_generation generation\n         WHERE generation.id = NEW.generation_id AND generation.state = 'active')\n) THEN\n                RAISE EXCEPTION 'derivation_source' USING ERRCODE = 'LY007';\n            END IF;\n            IF NEW.vector IS NOT NULL AND (\n                public.vector_dims(NEW.vector) <> NEW.dimensions\n                OR NOT (abs(public.vector_norm(NEW.vector) - 1) <= 0.001 + 1e-12)\n                OR NOT (abs(NEW.l2_norm - public.vector_norm(NEW.vector)) <= 1e-9)) THEN\n                RAISE EXCEPTION 'derivation_vector' USING ERRCODE = 'LY007';\n            END IF;\n            RETURN NEW;\n        ",
-                    hash="0dc913657d7164340b742d5f04f9c002403563d2",
+                    declare="DECLARE kept integer;",
+                    func="\n            IF NEW.state <> 'complete' OR OLD.state = 'complete' THEN\n                RETURN NEW;\n            END IF;\n            IF OLD.deadline IS NULL OR OLD.deadline <= clock_timestamp() THEN\n                RAISE EXCEPTION 'attempt_expired' USING ERRCODE = 'LY007';\n            END IF;\n            IF NOT (\n    EXISTS (\n        SELECT 1 FROM public.archive_note note\n         WHERE note.id = NEW.note_id AND note.namespace_id = NEW.namespace_id\n           AND note.state = 'promoted' AND note.text IS NOT NULL\n           AND note.lifecycle_version = NEW.note_lifecycle_version AND note.text_digest = NEW.text_digest\n           AND note.source_revision = NEW.source_revision)\n    AND EXISTS (\n        SELECT 1 FROM public.semantic_generation generation\n         WHERE generation.id = NEW.generation_id AND generation.state = 'active')\n) THEN\n                RAISE EXCEPTION 'derivation_source' USING ERRCODE = 'LY007';\n            END IF;\n            IF NEW.vector IS NOT NULL AND (\n                public.vector_dims(NEW.vector) <> NEW.dimensions\n                OR NOT (abs(public.vector_norm(NEW.vector) - 1) <= 0.001 + 1e-12)\n                OR NOT (abs(NEW.l2_norm - public.vector_norm(NEW.vector)) <= 1e-9)) THEN\n                RAISE EXCEPTION 'derivation_vector' USING ERRCODE = 'LY007';\n            END IF;\n            SELECT (generation.manifest #>> '{embed_binding,padding,from}')::integer INTO kept\n              FROM public.semantic_generation generation WHERE generation.id = NEW.generation_id;\n            IF kept < NEW.dimensions\n               AND public.vector_norm(public.subvector(NEW.vector, kept + 1, NEW.dimensions - kept)) <> 0 THEN\n                RAISE EXCEPTION 'derivation_padding' USING ERRCODE = 'LY007';\n            END IF;\n            RETURN NEW;\n        ",
+                    hash="8ddbc20a3fb1ad3ca466ebfead882560e7a1d6f0",
                     operation="UPDATE",
                     pgid="pgtrigger_derivation_zdone_75bc0",
                     table="semantic_derivation",

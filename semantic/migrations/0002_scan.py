@@ -45,9 +45,12 @@ BEGIN
     DELETE FROM public.semantic_scan AS scan
     USING gone
     WHERE scan.derivation_id = gone.id AND gone.state = 'complete';
+    -- Places that padding fills with zeros are left out; T-DER-DONE has seen that nothing else is there.
     INSERT INTO public.semantic_scan (derivation_id, generation_id, half)
-    SELECT come.id, come.generation_id, public.l2_normalize(come.vector)::public.halfvec
-    FROM come
+    SELECT come.id, come.generation_id, public.subvector(
+        public.l2_normalize(come.vector)::public.halfvec, 1,
+        coalesce((generation.manifest #>> '{{embed_binding,padding,from}}')::integer, come.dimensions))
+    FROM come JOIN public.semantic_generation AS generation ON generation.id = come.generation_id
     WHERE come.state = 'complete';
     INSERT INTO public.semantic_coverage AS coverage (generation_id, complete)
     SELECT step.generation_id, 0 FROM (SELECT generation_id FROM gone UNION SELECT generation_id FROM come) AS step

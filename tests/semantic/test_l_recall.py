@@ -11,6 +11,7 @@ import pytest
 from archive import limits as archive_limits
 from archive.lifecycle import State as NoteState
 from archive.models import Recall
+from archive.operations.recall import Publication
 from archive.operations.recall import recall as lexical_recall
 from archive.operations.resolution import resolve as lexical_resolve
 from archive.operations.transition import archive, revoke
@@ -22,7 +23,7 @@ from semantic import exact, vectors
 from semantic.embedders import Kind
 from semantic.models import Derivation
 from semantic.operations.generations import register, retire
-from semantic.operations.recall import Publication, recall
+from semantic.operations.recall import recall
 from semantic.operations.resolution import resolve
 from semantic.refusals import DerivationOff, GenerationAbsent, GenerationMismatch, GenerationRetired, SemanticOff
 from semantic.requests import SemanticRecall
