@@ -309,7 +309,7 @@ class GrantFence(pgtrigger.Trigger):
 
 
 class PrincipalFence(pgtrigger.Trigger):
-    """A subject stays the subject it was, and is never handed from one user to another."""
+    """A subject stays the subject it was, and no update hands it from one user to another."""
 
     when = pgtrigger.Before
     operation = pgtrigger.Update

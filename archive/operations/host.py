@@ -214,7 +214,7 @@ def revoke_token(prefix: str) -> Token:
 
 
 def token_used(token_id: int) -> None:
-    """Note that a token was used just now, at most once in ten minutes; for an answer that was given, never a refusal."""
+    """Note that a token was used just now, at most once in ten minutes; never for a refused call."""
     with host_write():
         Token.objects.filter(
             Q(last_used_at__isnull=True)

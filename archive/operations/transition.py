@@ -172,16 +172,21 @@ def _move_slice(
 
 
 def _affordable(run: dict[int, Transition], notes: dict[UUID, Note]) -> list[int]:
-    """Take places in order while their notes' words (six bytes each, a high guess) fit the slice; at least one."""
+    """Take places in order while their notes' words fit the slice; at least one."""
     places: list[int] = []
     words = 0
     for place, change in run.items():
         note = notes.get(change.note_id)
-        words += 0 if note is None else note.byte_count // 6
+        words += 0 if note is None else _words(note)
         if places and words > limits.SLICE_WORDS:
             break
         places.append(place)
     return places
+
+
+def _words(note: Note) -> int:
+    """Guess how many postings a note makes without reading it: six ASCII bytes each, or one a character elsewhere."""
+    return note.byte_count // 6 if note.byte_count == note.char_count else note.char_count
 
 
 def _held(namespace: Namespace, ids: Sequence[UUID]) -> dict[UUID, Note]:

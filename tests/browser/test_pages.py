@@ -13,7 +13,7 @@ RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "
 
 
 def test_every_page_is_accessible_keeps_the_policy_and_fits(handbook, site, browser):
-    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+    from axe_playwright_python.sync_playwright import Axe
 
     axe = Axe()
     found: list[str] = []
