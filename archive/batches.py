@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from archive import limits
-from archive.refusals import BatchRolledBack, Refusal
+from archive.refusals import AuthorityRefused, BatchRolledBack, Refusal
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,6 +48,12 @@ def told(answers: Mapping[int, Answer[R]], count: int) -> list[dict[str, object]
         else {"status": refusal.status, "code": refusal.code}
         for refusal in refusals
     ]
+
+
+def require_some(answers: Mapping[int, Answer[R]], count: int) -> None:
+    """Refuse plainly whoever was refused every item by authority, at whichever check point (R-L-038)."""
+    if sum(isinstance(answer.refusal, AuthorityRefused) for answer in answers.values()) == count:
+        raise AuthorityRefused
 
 
 class RolledBack(Exception):

@@ -166,6 +166,7 @@ def intake_many(caller: Caller, items: Sequence[Intake], *, atomic: bool = False
             if len(runs) == 1:
                 raise
             answers.update({one.position: Answer(refusal=refusal) for one in waiting})
+    batches.require_some(answers, len(items))
     _all_or_nothing(atomic, answers, len(items))
     gate("intake.A2")
     _ask([one for one in proposals if answers[one.position].result is not None], Point.A2, answers)

@@ -112,6 +112,7 @@ def transition_many(caller: Caller, changes: Sequence[Transition], *, atomic: bo
             done = run
             answers.update({place: Answer(refusal=refusal) for place in run})
         waiting = waiting[len(done) :]
+    batches.require_some(answers, len(changes))
     _all_or_nothing(atomic, answers, len(changes))
     gate("transition.A2")
     _ask([(place, questions[place]) for place, answer in answers.items() if answer.result], Point.A2, answers)
