@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("archive", "inspection")
 
 HOLDS = {"locked", "shared", "held", "savepoint", "snapshot"}
-QUEUES = {"_queue", "select_for_update"}
+QUEUES = {"_queue", "_row", "select_for_update"}
 QUESTIONS = {"require", "decide", "_ask"}
 
 COVERED = {place for fault in FAULTS for place in fault.covers}
@@ -65,17 +65,17 @@ def _calls(module: str, node: ast.AST, inside: str) -> Iterator[str]:
         within = inside
         if isinstance(child, ast.FunctionDef | ast.ClassDef):
             within = f"{inside}.{child.name}" if inside else child.name
-        if isinstance(child, ast.Call) and (said := _said(child)) is not None:
+        if isinstance(child, ast.Call) and (said := _said(module, child)) is not None:
             yield f"{module}:{inside} {said}"
         yield from _calls(module, child, within)
 
 
-def _said(call: ast.Call) -> str | None:
+def _said(module: str, call: ast.Call) -> str | None:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     # A method of that name on something else, a set called `held` for example, is none of these.
     if isinstance(call.func, ast.Name) and name in HOLDS:
         return name
-    if name in QUEUES:
+    if name in QUEUES and (name == "select_for_update" or module == "archive.transactions"):
         return name
     if name == "find" and "source()" in ast.unparse(call.func):
         return "find"
