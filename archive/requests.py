@@ -7,7 +7,7 @@ import math
 import re
 import unicodedata
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -64,12 +64,22 @@ class Checker:
             self.fault(pointer, f"a whole number from {lowest} to {highest}")
 
     def moment(self, pointer: str, value: datetime | None) -> None:
-        if value is not None and value.tzinfo is None:
-            self.fault(pointer, "a time with an offset")
+        if value is not None and not _has_utc_form(value):
+            self.fault(pointer, "a time with an offset, within the years 1 to 9999 in UTC")
 
     def settle(self) -> None:
         if self.faults:
             raise InvalidRequest(self.faults)
+
+
+def _has_utc_form(value: datetime) -> bool:
+    if value.tzinfo is None:
+        return False
+    try:
+        value.astimezone(UTC)
+    except OverflowError:
+        return False
+    return True
 
 
 def well_formed(pointer: str, value: str) -> str:
@@ -123,6 +133,10 @@ class Intake:
         if not check.faults and is_blank(self.text):
             check.fault("/text", "holds no visible character")
         check.settle()
+        for name, moment in (("retain_until", self.retain_until), ("observed_at", self.observed_at)):
+            if moment is not None:
+                # The same moment: PostgreSQL takes no offset of sixteen hours or more.
+                object.__setattr__(self, name, moment.astimezone(UTC))
         if len(self.text) > limits.NOTE_TEXT_MAX_CHARS or self.byte_count > limits.NOTE_TEXT_MAX_BYTES:
             raise TextTooLarge([Fault("/text", f"{len(self.text)} characters, {self.byte_count} bytes")])
 

@@ -2,13 +2,14 @@
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from archive import limits
 from archive.lifecycle import State
+from archive.models import Note
 from archive.operations.intake import intake_many
 from archive.operations.migration import migrate
 from archive.operations.recall import recall
@@ -171,6 +172,21 @@ def test_a_time_needs_an_offset(field):
     with pytest.raises(InvalidRequest) as no:
         Intake("r1", "s", "1", "Roses.", **{field: datetime(2026, 1, 1)})  # noqa: DTZ001
     assert pointers(no) == [{"retain_until": "/retention/retain_until", "observed_at": "/observed_at"}[field]]
+
+
+@pytest.mark.parametrize("field", ["retain_until", "observed_at"])
+@pytest.mark.parametrize("hours", [-23, -16, 16, 23])
+def test_a_time_is_the_moment_that_it_names_whatever_its_offset(alice, field, hours):
+    """PostgreSQL itself takes no offset of sixteen hours or more."""
+    there = datetime(2026, 1, 2, 12, tzinfo=timezone(timedelta(hours=hours, minutes=41 if hours > 0 else -41)))
+    note = cast.admitted(alice, **{field: there})
+    assert getattr(note, field) == getattr(Note.objects.get(id=note.id), field) == there
+
+
+@pytest.mark.parametrize("field", ["retain_until", "observed_at"])
+def test_a_time_has_a_form_in_utc(field):
+    with pytest.raises(InvalidRequest):
+        Intake("r1", "s", "1", "Roses.", **{field: datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1)))})
 
 
 # --- queries, budgets, versions, reasons -----------------------------------------------------------------------------
