@@ -10,6 +10,15 @@ the k-th best of those sums as a line, and adds again in lexeme order for the no
 in a thousand million. Two orders of at most a thousand positive terms differ by less than one part in a million
 million, so no note of the true top k, and none that ties with its last, can be lost.
 
+# Note [Words that cannot decide]
+One posting adds less than (k1 + 1) * idf to a score, whatever its tf and length, so the most common words of a query
+together add less than the sum of these bounds, `at_most`. The rarest words are glanced at first, up to some hundred
+postings: k notes reach a line by them alone, and further words only lift a note. Where `at_most` of the common words is
+below that line, a note that has nothing but common words is below it too: it can neither come among the first k nor tie
+with the last of them. So only the deciding words are read whole. The others are looked up note by note, for the notes
+that could still reach the line with them, and complete their sums. How many postings are glanced at and how far below
+the line the others have to stay decides about time alone. Both comparisons keep the margin of the note above.
+
 # Note [Ties]
 Postings know a note by its number. Cutting at k by number would pick other notes out of a tie than the UUID does, so
 the cut keeps all ties of the k-th score and only then orders by UUID.
@@ -24,7 +33,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from archive.limits import BM25_B, BM25_K1, CUT_OFF_NOTES, CUT_OFF_SHARE
+from archive.limits import BM25_B, BM25_K1, CUT_OFF_NOTES, CUT_OFF_SHARE, GLANCE_POSTINGS, UNDECIDED_SHARE
 from archive.models import Namespace
 
 
@@ -106,15 +115,44 @@ kept AS MATERIALIZED (
     WHERE NOT EXISTS (SELECT FROM counted WHERE NOT common)
 ),
 weighed AS MATERIALIZED (
-    SELECT kept.lexeme,
+    SELECT kept.lexeme, kept.notes,
            ln(1::float8 + (corpus.notes - kept.notes + 0.5::float8) / (kept.notes + 0.5::float8)) AS idf,
            corpus.mean
     FROM kept CROSS JOIN corpus
 ),
+-- See Note [Words that cannot decide].
+ordered AS MATERIALIZED (
+    SELECT weighed.*,
+           sum(notes) OVER (ORDER BY notes, lexeme COLLATE "C") - notes AS read_before,
+           (%(k1)s::float8 + 1::float8)
+           * sum(idf) OVER (ORDER BY notes DESC, lexeme COLLATE "C" DESC) AS at_most
+    FROM weighed
+),
+glance AS MATERIALIZED (
+    SELECT greatest(%(min_rank)s::float8, (
+        SELECT sum({_TERM}) AS score
+        FROM ordered AS weighed CROSS JOIN LATERAL (
+            SELECT note_number, tf, length FROM archive_posting
+            WHERE namespace_id = %(namespace)s::bigint AND lexeme = weighed.lexeme
+            OFFSET 0
+        ) AS posting
+        WHERE weighed.read_before < {GLANCE_POSTINGS}
+        GROUP BY posting.note_number
+        ORDER BY score DESC OFFSET %(top_k)s::bigint - 1 LIMIT 1
+    )) AS line
+),
+deciding AS MATERIALIZED (
+    SELECT ordered.* FROM ordered CROSS JOIN glance
+    WHERE ordered.at_most >= {UNDECIDED_SHARE}::float8 * glance.line
+),
+others AS MATERIALIZED (
+    SELECT coalesce(max(ordered.at_most), 0::float8) AS at_most FROM ordered CROSS JOIN glance
+    WHERE ordered.at_most < {UNDECIDED_SHARE}::float8 * glance.line
+),
 rough AS MATERIALIZED (
     SELECT posting.note_number,
            sum({_TERM}) AS score
-    FROM weighed CROSS JOIN LATERAL (
+    FROM deciding AS weighed CROSS JOIN LATERAL (
         SELECT note_number, tf, length FROM archive_posting
         WHERE namespace_id = %(namespace)s::bigint AND lexeme = weighed.lexeme
         OFFSET 0
@@ -122,21 +160,41 @@ rough AS MATERIALIZED (
     GROUP BY posting.note_number
 ),
 near AS MATERIALIZED (
-    SELECT note_number FROM rough
-    WHERE score >= 0.999999999::float8 * greatest(
-        %(min_rank)s::float8,
+    SELECT rough.note_number, rough.score FROM rough CROSS JOIN glance CROSS JOIN others
+    WHERE rough.score + others.at_most >= 0.999999999::float8 * greatest(
+        glance.line,
         (SELECT score FROM rough ORDER BY score DESC OFFSET %(top_k)s::bigint - 1 LIMIT 1)
     )
 ),
+completed AS MATERIALIZED (
+    SELECT near.note_number, near.score + coalesce((
+        SELECT sum({_TERM})
+        FROM ordered AS weighed CROSS JOIN LATERAL (
+            SELECT tf, length FROM archive_posting
+            WHERE namespace_id = %(namespace)s::bigint AND lexeme = weighed.lexeme
+              AND note_number = near.note_number
+            OFFSET 0
+        ) AS posting
+        WHERE weighed.at_most <= others.at_most
+    ), 0::float8) AS score
+    FROM near CROSS JOIN others
+),
+nearest AS MATERIALIZED (
+    SELECT completed.note_number FROM completed CROSS JOIN glance
+    WHERE completed.score >= 0.999999999::float8 * greatest(
+        glance.line,
+        (SELECT score FROM completed ORDER BY score DESC OFFSET %(top_k)s::bigint - 1 LIMIT 1)
+    )
+),
 scored AS MATERIALIZED (
-    SELECT near.note_number,
+    SELECT nearest.note_number,
            sum({_TERM} ORDER BY weighed.lexeme COLLATE "C") AS score
-    FROM near CROSS JOIN weighed CROSS JOIN LATERAL (
+    FROM nearest CROSS JOIN weighed CROSS JOIN LATERAL (
         SELECT tf, length FROM archive_posting
-        WHERE namespace_id = %(namespace)s::bigint AND lexeme = weighed.lexeme AND note_number = near.note_number
+        WHERE namespace_id = %(namespace)s::bigint AND lexeme = weighed.lexeme AND note_number = nearest.note_number
         OFFSET 0
     ) AS posting
-    GROUP BY near.note_number
+    GROUP BY nearest.note_number
 ),
 -- Eligibility is asked of the truth itself, beside the postings that the database keeps equal to it.
 best AS MATERIALIZED (

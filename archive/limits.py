@@ -35,6 +35,9 @@ BM25_K1: Final = 1.2
 BM25_B: Final = 0.75
 CUT_OFF_NOTES: Final = 1_000
 CUT_OFF_SHARE: Final = 0.5
+# How the ranking saves work; neither changes an answer (archive/lexical.py says why). The second is at most 1.
+GLANCE_POSTINGS: Final = 300
+UNDECIDED_SHARE: Final = 0.8
 
 # Lists and batches.
 PAGE_SIZE_DEFAULT: Final = 50

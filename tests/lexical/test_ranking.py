@@ -1,6 +1,7 @@
 """The ranking against a plain reference, and every rule of the policy on its own."""
 
 import json
+import random
 import time
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -207,6 +208,41 @@ def test_in_a_small_corpus_no_word_is_too_common():
     assert ranked(garden, "over rare").lexemes_left_out == 1
 
 
+def zipf(chance, words):
+    """Words as often as in a real text: the n-th in one of n places."""
+    return chance.choices(range(1, words + 1), [1 / rank for rank in range(1, words + 1)])[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_that_are_passed_over_change_no_answer(seed):
+    chance = random.Random(seed)
+    garden = shelf.retained("garden")
+    # Lengths and repetitions differ widely, so that a short note of common words comes as near to the first as it can.
+    shelf.promoted(
+        garden,
+        [" ".join(f"w{zipf(chance, 3_000)}" for _ in range(chance.choice([1, 3, 20, 60, 200]))) for _ in range(1_500)],
+    )
+    lexical.vacuum()
+    reference = reference_of(garden)
+    passed_over = 0
+    for _ in range(60):
+        words = sorted({f"w{zipf(chance, 3_000)}" for _ in range(chance.choice([2, 5, 12, 40]))})
+        top_k = chance.choice([1, 5, 20])
+        whole = reference.rank(words, top_k)
+        for min_rank in {0.0, whole[-1][1], whole[0][1]}:
+            ranking = ranked(garden, " ".join(words), top_k=top_k, min_rank=min_rank)
+            assert [(row.note_id, row.score) for row in ranking.rows] == reference.rank(words, top_k, min_rank)
+        passed_over += words_passed_over(garden, " ".join(words), top_k)
+    # Else this would prove nothing.
+    assert passed_over > 20
+
+
+def words_passed_over(namespace, query, top_k):
+    plan = explained(namespace, query, top_k)
+    made = {node["Subplan Name"]: node["Actual Rows"] for node in all_nodes(plan) if "Subplan Name" in node}
+    return made["CTE ordered"] - made["CTE deciding"]
+
+
 def test_a_query_of_many_words_is_one_statement(django_assert_num_queries):
     garden = shelf.retained("garden")
     shelf.promoted(garden, ["roses"])
@@ -218,21 +254,8 @@ def test_postings_are_read_from_their_index_alone():
     garden = shelf.retained("garden")
     stock(garden, 1_500, every=1_500, half=700, rare=40)
     all_visible()
-    values = {
-        "namespace": garden.id,
-        "configuration": "simple",
-        "query": "every half rare n7",
-        "top_k": 20,
-        "min_rank": 0.0,
-        "k1": 1.2,
-        "b": 0.75,
-        "cut_off": 0.5,
-        "cut_off_notes": 1000.0,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + lexical._RANK, values)
-        [(plan,)] = cursor.fetchall()
-    scans = list(nodes(plan[0]["Plan"], "archive_posting"))
+    plan = explained(garden, "every half rare n7", 20)
+    scans = [node for node in all_nodes(plan) if node.get("Relation Name") == "archive_posting"]
     assert scans
     assert {node["Node Type"] for node in scans} == {"Index Only Scan"}
     assert {node["Heap Fetches"] for node in scans} == {0}
@@ -248,11 +271,28 @@ def all_visible():
     pytest.fail("the postings do not become visible to all")
 
 
-def nodes(node, relation):
-    if node.get("Relation Name") == relation:
-        yield node
+def explained(namespace, query, top_k):
+    values = {
+        "namespace": namespace.id,
+        "configuration": namespace.text_configuration,
+        "query": query,
+        "top_k": top_k,
+        "min_rank": 0.0,
+        "k1": limits.BM25_K1,
+        "b": limits.BM25_B,
+        "cut_off": limits.CUT_OFF_SHARE,
+        "cut_off_notes": float(limits.CUT_OFF_NOTES),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + lexical._RANK, values)
+        [(plan,)] = cursor.fetchall()
+    return plan[0]["Plan"]
+
+
+def all_nodes(node):
+    yield node
     for child in node.get("Plans", []):
-        yield from nodes(child, relation)
+        yield from all_nodes(child)
 
 
 def test_the_score_is_the_formula():
