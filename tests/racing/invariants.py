@@ -4,7 +4,7 @@ I1   one request identity, one material, for ever
 I2   one source revision, one note, tombstones included
 I3   at most one promoted revision a source
 I4   a version is a number of steps, each told once, each along a legal edge
-I5   a revoked note has neither text nor words
+I5   a revoked note has no text, and nothing that is not promoted has words or vectors
 I6   a receipt selects only what was promoted, at that version, at its moment
 I7   a receipt has no text in it and its digest recomputes
 I18  nothing of another namespace changes, not even the version of a row
@@ -38,6 +38,8 @@ MEMORY: Final = (
     "archive_note",
     "archive_recall",
     "archive_source",
+    "semantic_derivation",
+    "semantic_generation",
 )
 """The tables with a namespace column; a test compares this list with the catalogue."""
 
@@ -71,6 +73,7 @@ class Ledger:
     flags: tuple[Row, ...] = ()
     migrations: tuple[Row, ...] = ()
     postings: tuple[Row, ...] = ()
+    vectors: tuple[Row, ...] = ()
     corpus: Row | None = None
     words: tuple[Row, ...] = ()
 
@@ -90,7 +93,7 @@ class Ledger:
                 (
                     one["request_id"],
                     one["receipt"]["outcome"],
-                    one["receipt"]["lexical"]["corpus_notes"],
+                    one["receipt"].get("lexical", {}).get("corpus_notes"),
                     *sorted((chosen["source_key"], chosen["source_revision"]) for chosen in one["receipt"]["selected"]),
                 )
                 for one in self.receipts
@@ -129,6 +132,11 @@ def read(owner: "psycopg.Connection[Any]", key: str) -> Ledger:
             flags=all_of("archive_flag", "id"),
             migrations=all_of("archive_binding_migration", "created_at, id"),
             postings=all_of("archive_posting", "note_number, lexeme"),
+            vectors=rows(
+                "SELECT d.note_id, s.derivation_id IS NOT NULL AS scanned FROM semantic_derivation d"
+                " LEFT JOIN semantic_scan s ON s.derivation_id = d.id"
+                " WHERE d.namespace_id = %(namespace)s AND (d.vector IS NOT NULL OR s.derivation_id IS NOT NULL)"
+            ),
             corpus=corpus[0] if corpus else None,
             words=rows(
                 "SELECT n.note_number, w.lexeme, w.tf FROM archive_namespace s"
@@ -219,6 +227,9 @@ def _tombstones(ledger: Ledger) -> None:
         assert (note["text"] is None) == (note["state"] == "revoked"), f"I5: a {note['state']} note and its text"
     strays = {one["note_number"] for one in ledger.postings} - promoted
     assert not strays, f"I5: words of {len(strays)} notes that are not promoted"
+    eligible = {note["id"] for note in ledger.notes if note["state"] == "promoted"}
+    strays = {one["note_id"] for one in ledger.vectors} - eligible
+    assert not strays, f"I5: vectors of {len(strays)} notes that are not promoted"
 
 
 def _receipts(ledger: Ledger) -> None:
@@ -228,9 +239,9 @@ def _receipts(ledger: Ledger) -> None:
     for row in ledger.receipts:
         receipt, at = row["receipt"], row["created_at"]
         sealed = {name: value for name, value in receipt.items() if name != "receipt_digest"}
-        assert _digest("lychd.receipt@1", sealed) == receipt["receipt_digest"] == row["receipt_digest"], (
-            "I7: a receipt that is not its digest"
-        )
+        assert (
+            _digest(f"lychd.receipt@{row['schema']}", sealed) == receipt["receipt_digest"] == row["receipt_digest"]
+        ), "I7: a receipt that is not its digest"
         for value in _strings(receipt):
             assert _TEXTLESS.fullmatch(value), f"I7: free text in a receipt, {len(value)} characters"
         assert (receipt["outcome"] == "selected") == bool(receipt["selected"]), "I7: an outcome that is not so"
