@@ -56,6 +56,11 @@ def require_some(answers: Mapping[int, Answer[R]], count: int) -> None:
         raise AuthorityRefused
 
 
+def stands(answers: Mapping[int, Answer[R]]) -> bool:
+    """Say whether an earlier slice left anything behind; a refusal of the whole batch would then tell an untruth."""
+    return any(answer.refusal is None for answer in answers.values())
+
+
 class RolledBack(Exception):
     """Carries the answers of an atomic slice out of its transaction, which this exception rolls back."""
 

@@ -24,6 +24,7 @@ from archive.refusals import (
     BatchRolledBack,
     Fault,
     InvalidRequest,
+    Refusal,
     RequestConflict,
     SourceRevisionConflict,
     SourceRevisionRevoked,
@@ -161,9 +162,9 @@ def intake_many(caller: Caller, items: Sequence[Intake], *, atomic: bool = False
             continue
         try:
             answers.update(_admit_slice(caller, waiting, atomic=atomic))
-        except Unavailable as refusal:
+        except Refusal as refusal:
             # Nothing of this slice happened. What came before it stands, so each item says for itself how it went.
-            if len(runs) == 1:
+            if len(runs) == 1 or not (isinstance(refusal, Unavailable) or batches.stands(answers)):
                 raise
             answers.update({one.position: Answer(refusal=refusal) for one in waiting})
     batches.require_some(answers, len(items))

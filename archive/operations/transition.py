@@ -106,8 +106,10 @@ def transition_many(caller: Caller, changes: Sequence[Transition], *, atomic: bo
         run = waiting[: limits.SLICE_ITEMS]
         try:
             done = _move_slice(caller, {place: changes[place] for place in run}, questions, answers, atomic=atomic)
-        except Unavailable as refusal:
-            if len(changes) <= limits.SLICE_ITEMS:
+        except Refusal as refusal:
+            # The same as for intakes. Long notes cut even a short batch, so its length does not tell what stands.
+            several = len(changes) > limits.SLICE_ITEMS and isinstance(refusal, Unavailable)
+            if not (several or batches.stands(answers)):
                 raise
             done = run
             answers.update({place: Answer(refusal=refusal) for place in run})

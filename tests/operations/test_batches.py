@@ -14,6 +14,7 @@ from archive.lifecycle import Reason, State
 from archive.models import IntakeRequest, LifecycleEvent, Note
 from archive.operations import host
 from archive.operations import intake as intake_module
+from archive.operations import transition as transition_module
 from archive.operations.intake import Outcome, intake, intake_many
 from archive.operations.transition import transition_many
 from archive.refusals import BatchRolledBack, Refusal
@@ -356,6 +357,19 @@ def test_a_batch_of_one_slice_that_runs_out_of_time_is_refused_whole(wanda, sett
         intake_many(wanda, items(3))
 
 
+def test_a_binding_that_changes_between_two_slices_refuses_what_is_left_and_no_more(wanda, monkeypatch, counts: Counts):
+    slice_of = intake_module._admit_slice
+
+    def reconfigured(caller, run, *, atomic):
+        if run[0].position == 50:
+            host.configure_namespace(cast.GARDEN, owner=cast.OWNER, policy_revision="policy-2", by="host:tests")
+        return slice_of(caller, run, atomic=atomic)
+
+    monkeypatch.setattr(intake_module, "_admit_slice", reconfigured)
+
+    assert told(intake_many(wanda, items(60))) == ["created"] * 50 + ["binding_mismatch"] * 10
+
+
 # --- transitions -----------------------------------------------------------------------------------------------------
 
 
@@ -379,6 +393,23 @@ def test_each_decision_has_its_own_answer_in_order(alice, counts: Counts):
     assert codes(answers) == [None, None, "illegal_transition", "lifecycle_version_conflict", "record_absent", None]
     assert [answer.result.note.state for answer in answers if answer.result] == ["promoted", "archived", "revoked"]
     assert list(LifecycleEvent.objects.order_by("-id").values_list("reason", flat=True)[:3]) != [None] * 3
+
+
+def test_a_short_batch_of_long_notes_that_runs_out_of_time_tells_what_stands(alice, settings, monkeypatch):
+    settings.LYCHD_TIMEOUTS = {**settings.LYCHD_TIMEOUTS, "lock": 50}
+    notes = [cast.admitted(alice, "word " * 3_000, source=f"long-{n}") for n in range(7)]
+    slice_of = transition_module._move_slice
+
+    def beside_a_hold(caller, run, questions, answers, *, atomic):
+        with held_elsewhere(cast.GARDEN) if answers else nullcontext():
+            return slice_of(caller, run, questions, answers, atomic=atomic)
+
+    monkeypatch.setattr(transition_module, "_move_slice", beside_a_hold)
+
+    found = codes(transition_many(alice, [cast.step(note, State.PROMOTED) for note in notes]))
+
+    assert set(found[:6]) == {None}
+    assert found[6:] == ["archive_timeout"]
 
 
 def test_one_note_may_take_two_steps_in_one_batch(alice, counts: Counts):
