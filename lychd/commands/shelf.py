@@ -116,7 +116,8 @@ def _passed_over(file: Path, home: Path) -> str | None:
         return "hidden"
     if file.suffix.lower() not in SUFFIXES:
         return "not Markdown or text"
-    if file.is_symlink() and not file.resolve().is_relative_to(home):
+    # Not by Path.resolve, which raises where a link leads to itself; opening it says so.
+    if file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(home):
         return "a link that leaves the folder"
     return None
 

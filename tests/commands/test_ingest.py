@@ -168,6 +168,7 @@ def test_what_cannot_be_taken_in_is_reported_and_the_rest_goes_on(ingest, folder
     )
     os.mkfifo(shelf / "pipe.md")
     (shelf / "dangling.md").symlink_to("nothing-here.md")
+    (shelf / "itself.md").symlink_to("itself.md")
     code, found, document = ingest(shelf)
     assert code == 2
     assert {place: one.get("code") for place, one in found.items()} == {
@@ -176,13 +177,14 @@ def test_what_cannot_be_taken_in_is_reported_and_the_rest_goes_on(ingest, folder
         "broken.md": "invalid_request",
         "dangling.md": "unreadable",
         "empty.md": "invalid_request",
+        "itself.md": "unreadable",
         "large.md": "text_too_large",
         "long.md": "text_too_large",
         "nul.md": "invalid_request",
         "pipe.md": "unreadable",
         "z.md": None,
     }
-    assert document["totals"] == {"created": 2, "refused": 8}
+    assert document["totals"] == {"created": 2, "refused": 9}
 
 
 def test_hidden_files_foreign_kinds_and_links_outside_are_skipped_and_reported(ingest, folder, tmp_path):
@@ -329,6 +331,7 @@ def test_a_twin_of_a_refused_line_shares_its_fate(ingest, tmp_path, wanda, alice
         '{"source_key": "a", "text": "b", "observed_at": "2031-05-01"}',
         '{"source_key": "a", "text": "b", "observed_at": "2031-13-01T00:00:00Z"}',
         '{"source_key": "a", "text": "b", "observed_at": "2031-05-01T00:00:00.1234567Z"}',
+        '{"source_key": "a", "text": "b", "observed_at": "0001-01-01T00:00:00+05:00"}',
         '{"source_key": "a", "text": "b", "retention": "short"}',
         '{"source_key": "a", "text": "b", "retention": {"until": "x"}}',
         '{"source_key": "a", "text": "b", "asserted_origin": "free text"}',
