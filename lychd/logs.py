@@ -99,6 +99,7 @@ def logging_config(level: str) -> dict[str, Any]:
             # The server set its own up before the application was loaded.
             "uvicorn": {"handlers": [], "propagate": True},
             "uvicorn.error": {"handlers": [], "propagate": True},
-            "uvicorn.access": {"handlers": [], "propagate": True},
+            # Its lines quote query strings, where a caller in error may have put a text or a token.
+            "uvicorn.access": {"handlers": [], "propagate": False},
         },
     }

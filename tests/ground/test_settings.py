@@ -153,6 +153,11 @@ def test_the_worker_neither_retries_nor_keeps_results_nor_has_a_schedule():
     assert (list(conf.accept_content), conf.beat_schedule, conf.result_backend) == (["json"], {}, None)
 
 
+def test_no_line_is_written_for_a_request_whose_address_may_quote_a_text(manage):
+    """The server asks exactly this before it writes its access lines, query strings in full."""
+    assert show(manage, "__import__('logging').getLogger('uvicorn.access').hasHandlers()") == "False"
+
+
 def test_nothing_heavy_is_imported_at_start(manage):
     assert show(manage, "[name for name in ('torch', 'numpy') if name in __import__('sys').modules]") == "[]"
 
