@@ -5,6 +5,7 @@ on disk before a view could refuse it.
 """
 
 import asyncio
+import contextlib
 import json
 import re
 import uuid
@@ -22,6 +23,9 @@ from lychd import problems
 HEADER: Final = "X-Request-ID"
 BODY_SECONDS: Final = 30.0
 """How long a body may take to arrive."""
+AT_ONCE: Final = 24
+"""How many requests of one process are worked on side by side: each has a thread and a connection of its own, and a
+hundred of them would leave nobody else one. The rest wait in line; few cores answer them no later."""
 
 _ACCEPTED: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -69,11 +73,15 @@ class _Refused(Exception):
 
 
 class BoundedBodies:
-    """Refuse a body over its address's limit after that many bytes, and one that dawdles, before Django sees it."""
+    """Refuse a body over its address's limit after that many bytes, and one that dawdles, before Django sees it.
 
-    def __init__(self, application: Application, *, seconds: float = BODY_SECONDS) -> None:
+    Once its body is whole a request waits for one of `at_once` places, so that a slow sender takes none.
+    """
+
+    def __init__(self, application: Application, *, seconds: float = BODY_SECONDS, at_once: int = AT_ONCE) -> None:
         self._application = application
         self._seconds = seconds
+        self._places = asyncio.Semaphore(at_once)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Wrap one request; what is no HTTP passes through."""
@@ -86,11 +94,12 @@ class BoundedBodies:
         try:
             if declared.isdigit() and (len(declared) > 18 or int(declared) > most):
                 raise _Refused(BodyTooLarge())
-            await self._application(scope, self._counting(receive, most), send)
+            async with contextlib.AsyncExitStack() as held:
+                await self._application(scope, self._counting(receive, most, held), send)
         except _Refused as refused:
             await _tell(send, refused.refusal, correlation_id_of(headers.get(b"x-request-id", b"").decode("latin-1")))
 
-    def _counting(self, receive: Receive, most: int) -> Receive:
+    def _counting(self, receive: Receive, most: int, held: contextlib.AsyncExitStack) -> Receive:
         deadline = asyncio.get_running_loop().time() + self._seconds
         counted, whole = 0, False
 
@@ -111,6 +120,8 @@ class BoundedBodies:
                 whole = not message.get("more_body", False)
                 if counted > most:
                     raise _Refused(BodyTooLarge())
+                if whole:
+                    await held.enter_async_context(self._places)
             return message
 
         return bounded

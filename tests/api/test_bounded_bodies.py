@@ -107,3 +107,39 @@ def test_what_is_no_http_passes():
 
     asyncio.run(BoundedBodies(application)({"type": "lifespan"}, None, None))
     assert seen == ["lifespan"]
+
+
+def test_only_so_many_requests_are_worked_on_at_once_and_every_one_is():
+    """A hundred callers at once would take every connection that the database has."""
+    inside, most, answered = 0, 0, 0
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal inside, most, answered
+        await receive()
+        inside += 1
+        most = max(most, inside)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        inside -= 1
+        answered += 1
+
+    async def whole() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def never() -> Any:
+        await asyncio.Event().wait()
+
+    async def crowd() -> None:
+        bounded = BoundedBodies(application, at_once=3)
+        scope = {"type": "http", "path": NOTES, "headers": []}
+        # Whoever is still sending takes no place.
+        dawdling = [asyncio.create_task(bounded(scope, never, never)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await asyncio.gather(*(bounded(scope, whole, never) for _ in range(20)))
+        for one in dawdling:
+            one.cancel()
+        await asyncio.gather(*dawdling, return_exceptions=True)
+
+    asyncio.run(crowd())
+
+    assert (most, answered) == (3, 20)
