@@ -84,6 +84,13 @@ def snapshot(binding: Binding) -> Iterator[Namespace | None]:
 
 
 @contextmanager
+def read_only() -> Iterator[None]:
+    """Read one moment, read only, over several namespaces: for a list that compares each row's binding itself."""
+    with _durable(None):
+        yield
+
+
+@contextmanager
 def host_write() -> Iterator[None]:
     """One durable transaction over the host's own tables; no namespace is held."""
     with _durable("none"):

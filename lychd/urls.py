@@ -2,6 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
+from inspection.admin.tables import site
 from inspection.pages.views import nowhere
 from lychd import health, problems
 
@@ -11,6 +12,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("lychd.api")),
     # Programs get a problem document at every wrong address of theirs, in development too.
     re_path(r"^api(?:/(?P<rest>.*))?$", problems.nowhere),
+    path("admin/", site.urls),
     path("", include("archive.curation.urls")),
     path("", include("inspection.pages.urls")),
     # Last, so that a wrong address has our page in development too. Admin adds its slash itself.
