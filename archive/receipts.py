@@ -1,7 +1,8 @@
 """Receipts: the sealed, text-free account of one recall, and how it is checked (specification 5.6, R-L-101..107)."""
 
+import re
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from archive import canonical, fitting, limits
@@ -14,7 +15,9 @@ from archive.refusals import IntegrityFailure
 from archive.requests import LexicalRecall
 from archive.seals import LEXICAL_SCHEMA, digest_of, verify
 
-__all__ = ["LEXICAL_SCHEMA", "digest_of", "lexical", "opened", "verify"]
+__all__ = ["LEXICAL_SCHEMA", "digest_of", "is_intact", "lexical", "opened", "verify"]
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
 def lexical(
@@ -97,8 +100,15 @@ def lexical(
     return receipt
 
 
-def opened(row: Recall) -> dict[str, Any]:
-    """Return the receipt of a row after checking the row against it; raises `IntegrityFailure` (R-L-141)."""
+_NAMED: Final = ("profile", "namespace", "owner", "policy_revision")
+_CHOSEN: Final = ("source_key", "source_revision", "text_digest", "projection_digest")
+
+
+def opened(row: Recall, namespace: str) -> dict[str, Any]:
+    """Return the receipt of a row after checking the row against it; raises `IntegrityFailure` (R-L-141).
+
+    The seal alone would not do: whoever can insert a row can compute it, over anything that is JSON.
+    """
     receipt: dict[str, Any] = row.receipt
     agrees = (
         verify(receipt)
@@ -110,7 +120,41 @@ def opened(row: Recall) -> dict[str, Any]:
         and receipt.get("schema") == row.schema
         and receipt.get("receipt_id") == str(row.id)
         and receipt.get("created_at") == canonical.instant(row.created_at)
+        and receipt.get("profile") == limits.PROFILE
+        and receipt.get("namespace") == namespace
+        and _is_whole(receipt)
     )
     if not agrees:
         raise IntegrityFailure
     return receipt
+
+
+def is_intact(row: Recall, namespace: str) -> bool:
+    """Say whether the receipt of a row could be opened."""
+    try:
+        opened(row, namespace)
+    except IntegrityFailure:
+        return False
+    return True
+
+
+def _is_whole(receipt: dict[str, Any]) -> bool:
+    """Say whether what resolution and inspection read of a receipt of either schema is there, in its kind."""
+    selected, omitted = receipt.get("selected"), receipt.get("omitted")
+    return (
+        all(isinstance(receipt.get(name), str) for name in _NAMED)
+        and isinstance(selected, list)
+        and isinstance(omitted, list)
+        and all(_is_chosen(one) for one in selected)
+        and all(isinstance(one, dict) for one in omitted)
+    )
+
+
+def _is_chosen(one: Any) -> bool:
+    return (
+        isinstance(one, dict)
+        and all(isinstance(one.get(name), str) for name in _CHOSEN)
+        and all(type(one.get(name)) is int for name in ("rank", "lifecycle_version"))
+        and isinstance(one.get("note_id"), str)
+        and _UUID.match(one["note_id"]) is not None
+    )

@@ -20,8 +20,11 @@ def digest_of(receipt: dict[str, Any]) -> str:
 
 def verify(receipt: dict[str, Any]) -> bool:
     """Say whether an exported receipt still matches its own digest; needs no database."""
+    if not isinstance(receipt, dict):
+        # A row may hold anything that is JSON.
+        return False
     claimed = receipt.get("receipt_digest")
     try:
         return isinstance(claimed, str) and canonical.same(digest_of(receipt), claimed)
-    except (canonical.NotCanonical, TypeError, UnicodeEncodeError):
+    except (canonical.NotCanonical, TypeError, UnicodeEncodeError, RecursionError):
         return False

@@ -276,9 +276,9 @@ def receipt(caller: Caller, request_id: str) -> dict[str, Any]:
 
     def look(namespace: Namespace | None) -> dict[str, Any]:
         row = None if namespace is None else Recall.objects.filter(namespace=namespace, request_id=request_id).first()
-        if row is None:
+        if namespace is None or row is None:
             raise ReceiptAbsent
-        return receipts.opened(row)
+        return receipts.opened(row, namespace.key)
 
     return _read(caller, Action.INSPECT_RECEIPT, {"request_id": request_id}, look)
 
@@ -313,20 +313,23 @@ def list_receipts(caller: Caller, page: PageRequest) -> Page[ReceiptLine]:
         found = list(rows.order_by("-created_at", "-id")[: page.limit + 1])
         shown = found[: page.limit]
         cursor = listed.at_moment(shown[-1].created_at, shown[-1].id) if len(found) > page.limit else None
-        return Page(tuple(_line(row) for row in shown), cursor)
+        return Page(tuple(_line(row, namespace.key) for row in shown), cursor)
 
     return _read(caller, Action.INSPECT_RECEIPT, {**filters, **page.as_keys()}, look)
 
 
-def _line(row: Recall) -> ReceiptLine:
+def _line(row: Recall, namespace: str) -> ReceiptLine:
+    intact = receipts.is_intact(row, namespace)
+    # What is not intact may be anything that is JSON.
+    told = row.receipt if intact else {}
     return ReceiptLine(
         request_id=row.request_id,
         receipt_id=row.id,
-        outcome=str(row.receipt.get("outcome")),
-        selected=len(row.receipt.get("selected", ())),
-        omitted=len(row.receipt.get("omitted", ())),
+        outcome=str(told.get("outcome", "unknown")),
+        selected=len(told.get("selected", ())),
+        omitted=len(told.get("omitted", ())),
         subject=row.subject,
-        intact=receipts.verify(row.receipt) and row.receipt.get("receipt_digest") == row.receipt_digest,
+        intact=intact,
         created_at=row.created_at,
     )
 

@@ -60,7 +60,7 @@ def _published(namespace: Namespace, wanted: LexicalRecall, digest: str, outcome
         return None
     if row.schema != receipts.LEXICAL_SCHEMA or not canonical.same(row.request_digest, digest):
         raise RequestConflict
-    return Recalled(outcome, receipts.opened(row))
+    return Recalled(outcome, receipts.opened(row, namespace.key))
 
 
 def _publish(namespace: Namespace, caller: Caller, wanted: LexicalRecall, digest: str) -> Recalled:

@@ -75,7 +75,7 @@ def resolve(caller: Caller, request_id: str) -> Resolved:
             raise ReceiptAbsent
         if row.schema != receipts.LEXICAL_SCHEMA:
             raise ReceiptSchemaMismatch
-        receipt = receipts.opened(row)
+        receipt = receipts.opened(row, namespace.key)
         _same_binding(receipt, caller)
         sources = _sources(namespace, receipt)
     question.require(Point.A2)

@@ -124,7 +124,7 @@ def _published(namespace: Namespace, wanted: SemanticRecall, digest: str) -> dic
         return None
     if row.schema != SEMANTIC_SCHEMA or not canonical.same(row.request_digest, digest):
         raise RequestConflict
-    return receipts.opened(row)
+    return receipts.opened(row, namespace.key)
 
 
 def _publish(

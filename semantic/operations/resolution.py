@@ -47,7 +47,7 @@ def resolve(caller: Caller, request_id: str) -> Resolved:
             raise ReceiptAbsent
         if row.schema != SEMANTIC_SCHEMA:
             raise ReceiptSchemaMismatch
-        receipt = receipts.opened(row)
+        receipt = receipts.opened(row, namespace.key)
         _same_binding(receipt, caller)
         generation = standing(namespace, configured)
         _same_generation(receipt, generation)

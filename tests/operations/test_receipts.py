@@ -14,8 +14,9 @@ from archive.refusals import IntegrityFailure
 from archive.requests import LexicalRecall
 from inspection import reads
 from inspection.cursors import PageRequest
+from lychd import doctor
 from tests import cast
-from tests.scenarios.counting import Counts
+from tests.scenarios.counting import Counts, refused
 
 KEYS = {
     "schema",
@@ -130,6 +131,18 @@ def test_what_is_no_digest_verifies_nothing(receipt, digest):
     assert not receipts.verify({**receipt, "receipt_digest": digest})
 
 
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("forged", [[], "receipt", None, {"schema": 1, "receipt_digest": "0" * 64, "a": nested(900)}])
+def test_what_is_no_object_or_has_no_end_verifies_as_none(forged):
+    assert not receipts.verify(forged)
+
+
 @pytest.mark.parametrize("forged", [{}, {"receipt_digest": "0" * 64}, {"schema": 1, "receipt_digest": "0" * 64}])
 def test_what_is_no_receipt_verifies_as_none(forged):
     assert not receipts.verify(forged)
@@ -179,6 +192,46 @@ def test_a_receipt_that_is_sealed_anew_still_disagrees_with_its_row(bob, ivy, re
         lambda: reads.receipt(ivy, "q1"),
     ):
         with pytest.raises(IntegrityFailure):
+            act()
+
+
+FOREIGN: list[dict[str, Any]] = [
+    {"namespace": "hedge"},
+    {"profile": "other@1"},
+    {"selected": None},
+    {"selected": [{}]},
+    {"selected": ["note"]},
+    {"omitted": 1},
+    {"owner": None},
+]
+
+
+@pytest.mark.parametrize("forged", FOREIGN, ids=str)
+def test_a_forged_receipt_that_agrees_with_its_row_is_still_shown_to_nobody(bob, ivy, receipt, superuser, forged):
+    """R-L-141: whoever can insert a row can seal it; what it says of its place and its shape is judged as well."""
+    rewritten(superuser, resealed(receipt, **forged))
+    for act in (lambda: resolve(bob, "q1"), lambda: reads.receipt(ivy, "q1")):
+        with refused(500, "integrity_failure"):
+            act()
+
+
+@pytest.mark.parametrize("forged", [*FOREIGN, {"subject": "alice"}], ids=str)
+def test_a_forged_receipt_is_a_line_of_the_list_and_a_finding_of_the_doctor(ivy, receipt, superuser, forged):
+    rewritten(superuser, resealed(receipt, **forged))
+    (line,) = reads.list_receipts(ivy, PageRequest()).items
+    assert not line.intact
+    (finding,) = doctor._receipts(deep=False)
+    assert finding.verdict is doctor.Verdict.FAILED
+
+
+@pytest.mark.parametrize("stored", [[], "receipt", 1, None])
+def test_a_row_that_holds_no_receipt_at_all_is_one_that_is_not_intact(bob, ivy, receipt, superuser, stored):
+    superuser.execute("SET session_replication_role = replica")
+    superuser.execute("UPDATE archive_recall SET receipt = %s::jsonb", [json.dumps(stored)])
+    (line,) = reads.list_receipts(ivy, PageRequest()).items
+    assert not line.intact
+    for act in (lambda: resolve(bob, "q1"), lambda: reads.receipt(ivy, "q1")):
+        with refused(500, "integrity_failure"):
             act()
 
 
