@@ -168,19 +168,23 @@ def issue_token(
     if len(name) > limits.IDENTIFIER_MAX:
         check.fault("/name", f"at most {limits.IDENTIFIER_MAX} characters")
     check.settle()
-    secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
     with host_write():
-        principal = Principal.objects.filter(subject=subject, active=True).first()
-        if principal is None:
-            raise InvalidRequest([Fault("/subject", "no active principal has it; `lychd principal add` makes one")])
-        token = Token.objects.create(
-            principal=principal,
-            name=name,
-            digest=digest_of_secret(secret),
-            prefix=secret[:_PREFIX_LENGTH],
-            created_by=by,
-            expires_at=moment() + timedelta(days=days),
-        )
+        return _issued(subject, by=by, name=name, days=days)
+
+
+def _issued(subject: str, *, by: str, name: str, days: int) -> IssuedToken:
+    principal = Principal.objects.filter(subject=subject, active=True).first()
+    if principal is None:
+        raise InvalidRequest([Fault("/subject", "no active principal has it; `lychd principal add` makes one")])
+    secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    token = Token.objects.create(
+        principal=principal,
+        name=name,
+        digest=digest_of_secret(secret),
+        prefix=secret[:_PREFIX_LENGTH],
+        created_by=by,
+        expires_at=moment() + timedelta(days=days),
+    )
     return IssuedToken(token, secret)
 
 
@@ -194,13 +198,17 @@ def rotate_token(
     old = _live_token(prefix)
     # Rounded, since a token's end is reckoned a moment before its row is stamped.
     days = round((old.expires_at - old.created_at) / timedelta(days=1))
-    issued = issue_token(
-        old.principal.subject, by=by, name=old.name, days=min(max(1, days), limits.TOKEN_LIFETIME_DAYS_MAX)
-    )
+    days = min(max(1, days), limits.TOKEN_LIFETIME_DAYS_MAX)
     with host_write():
+        # Held and looked at again: revoked meanwhile, it leaves no successor; rotated meanwhile, its end stays.
+        live = Token.objects.select_for_update().filter(id=old.id, revoked_at__isnull=True, expires_at__gt=CLOCK)
+        held = live.first()
+        if held is None:
+            raise RecordAbsent
+        issued = _issued(old.principal.subject, by=by, name=old.name, days=days)
         end = moment() + timedelta(seconds=overlap_seconds)
-        if end < old.expires_at:
-            Token.objects.filter(id=old.id).update(expires_at=end)
+        if end < held.expires_at:
+            Token.objects.filter(id=held.id).update(expires_at=end)
     return issued
 
 

@@ -312,6 +312,38 @@ def test_an_overlap_is_finite_and_not_negative(issued, overlap):
     assert Token.objects.count() == 1
 
 
+@pytest.fixture
+def between(monkeypatch):
+    """Let something happen between the look at a token and the act upon it."""
+    look = host._live_token
+
+    def put(act):
+        def overtaken(prefix):
+            found = look(prefix)
+            monkeypatch.setattr(host, "_live_token", look)
+            act(prefix)
+            return found
+
+        monkeypatch.setattr(host, "_live_token", overtaken)
+
+    return put
+
+
+def test_a_rotation_that_another_overtakes_leaves_two_successors_and_the_first_end(issued, between, owner):
+    between(lambda prefix: host.rotate_token(prefix, by="host:tests", overlap_seconds=60))
+    host.rotate_token(issued.token.prefix, by="host:tests", overlap_seconds=3_600)
+    old = Token.objects.get(id=issued.token.id)
+    assert old.expires_at - now(owner) <= timedelta(seconds=60)
+    assert Token.objects.exclude(id=old.id).count() == 2
+
+
+def test_a_rotation_that_a_revocation_overtakes_leaves_no_successor(issued, between):
+    between(host.revoke_token)
+    with refused(404, "record_absent"):
+        host.rotate_token(issued.token.prefix, by="host:tests")
+    assert Token.objects.get().revoked_at is not None
+
+
 def test_a_rotation_never_lengthens_the_old_token(issued, owner):
     owner.execute("UPDATE lychd_token SET expires_at = clock_timestamp() + interval '60 seconds'")
     before = Token.objects.get().expires_at
