@@ -69,11 +69,14 @@ _WITHIN: Final = """
 
 # Without a threshold every row is one, and the first of them are enough until they are seen not to be.
 _FIRST: Final = """
-    SELECT derivation_id, -(half <#> %(half)s::halfvec) AS score
-    FROM semantic_scan
-    WHERE generation_id = %(generation)s::uuid
-    ORDER BY half <#> %(half)s::halfvec
-    LIMIT %(most)s::bigint
+    SELECT derivation_id, -away AS score
+    FROM (
+        SELECT derivation_id, half <#> %(half)s::halfvec AS away
+        FROM semantic_scan
+        WHERE generation_id = %(generation)s::uuid
+        ORDER BY away
+        LIMIT %(most)s::bigint
+    ) AS first
 """
 
 # See Note [Half first, exact after]. `OFFSET 0` keeps the planner from scoring full vectors of rows that are not near.

@@ -193,7 +193,7 @@ class DerivationDone(pgtrigger.Trigger):
         """
 
 
-_ENDS: Final = f"""
+ENDS: Final = f"""
     state = '{State.INVALIDATED}', row_version = row_version + 1, attempt_token = NULL, claimed_at = NULL,
     deadline = NULL, vector = NULL, vector_digest = NULL, l2_norm = NULL, failure_code = NULL,
     settled_at = clock_timestamp()
@@ -210,7 +210,7 @@ class InvalidateNote(pgtrigger.Trigger):
         return f"""
             IF OLD.state = '{NoteState.PROMOTED}' AND NEW.state <> '{NoteState.PROMOTED}' THEN
                 UPDATE public.semantic_derivation
-                   SET {_ENDS},
+                   SET {ENDS},
                        invalidation = CASE
                            WHEN NEW.state = '{NoteState.REVOKED}' THEN '{Invalidation.REVOKED}'
                            WHEN NEW.superseded_by_id IS NOT NULL THEN '{Invalidation.SUPERSEDED}'
@@ -231,7 +231,7 @@ class InvalidateGeneration(pgtrigger.Trigger):
         return f"""
             IF OLD.state = '{GenerationState.ACTIVE}' AND NEW.state = '{GenerationState.RETIRED}' THEN
                 UPDATE public.semantic_derivation
-                   SET {_ENDS}, invalidation = '{Invalidation.GENERATION_RETIRED}'
+                   SET {ENDS}, invalidation = '{Invalidation.GENERATION_RETIRED}'
                  WHERE generation_id = NEW.id AND state <> '{State.INVALIDATED}';
             END IF;
             RETURN NULL;

@@ -1,19 +1,29 @@
 """Generations: read off the settings, registered and retired by an explicit act, never by a start (R-L-160..168)."""
 
 from dataclasses import dataclass
+from typing import Final
 from uuid import uuid4
+
+from django.db import connection
 
 from archive import canonical
 from archive.authority import Action, Caller, Point
 from archive.gates import gate
 from archive.models import Namespace
 from archive.transactions import locked, moment
-from semantic import manifest
-from semantic.lifecycle import GenerationState
+from semantic import limits, manifest
+from semantic.lifecycle import GenerationState, Invalidation
 from semantic.manifest import Configured
 from semantic.models import Generation
 from semantic.records import GenerationRecord
 from semantic.refusals import GenerationAbsent, GenerationConflict, GenerationMismatch, GenerationRetired
+from semantic.triggers import ENDS
+
+_INVALIDATE: Final = (
+    f"UPDATE semantic_derivation SET {ENDS}, invalidation = '{Invalidation.GENERATION_RETIRED}'"  # noqa: S608
+    " WHERE id IN (SELECT id FROM semantic_derivation WHERE generation_id = %s AND state <> 'invalidated'"
+    " ORDER BY id LIMIT %s)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +89,7 @@ def retire(caller: Caller, reference: str) -> GenerationRecord:
         if row is None:
             raise GenerationAbsent
         if row.state == GenerationState.ACTIVE:
+            _invalidate(row)
             row.state = GenerationState.RETIRED.value
             row.version += 1
             row.retired_by = caller.subject
@@ -87,6 +98,18 @@ def retire(caller: Caller, reference: str) -> GenerationRecord:
         retired = GenerationRecord.of(row)
     question.require(Point.A2)
     return retired
+
+
+def _invalidate(row: Generation) -> None:
+    """End the derivations of a generation slice by slice, so that no statement of a large one outlasts its limit.
+
+    All in the one transaction that retires it; the trigger would do the same in a single statement.
+    """
+    with connection.cursor() as cursor:
+        while True:
+            cursor.execute(_INVALIDATE, [row.id, limits.RETIRE_SLICE])
+            if cursor.rowcount < limits.RETIRE_SLICE:
+                return
 
 
 def standing(namespace: Namespace, wanted: Configured) -> Generation:
