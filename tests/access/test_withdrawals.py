@@ -1,0 +1,104 @@
+"""Grants taken back in mid-flight by another connection, at every entrance and every check point of it.
+
+R-L-031..035, 038: before A0 and at A1 nothing is changed; at A2 what was committed stays and its answer is withheld;
+each time the answer is the refusal that whoever never had a grant gets, to the byte.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from archive import gates
+from tests.access import doors, table
+from tests.access.doors import Met
+from tests.access.ground import SECRET, Ground, Place
+from tests.access.table import ENTRANCES, Entrance
+
+TRUTH: Final = ("archive_", "semantic_")
+CHECKED: Final = (".A1", ".A2", ".AX")
+TASK: Final = "semantic.run_derivation_attempt"
+HOME: Final = "ns/<key:ns>"
+# A batch and an attempt name the gates before their last question otherwise.
+LAST: Final = {TASK: "attempt.settled"}
+
+
+def walk(entrance: Entrance, role: str, here: Ground, place: Place, park: Callable[[str], None]) -> Met:
+    gates.occupy(park)
+    try:
+        return doors.take(entrance, role, here, place)
+    finally:
+        gates.occupy(None)
+
+
+def changed(here: Ground, before: dict[str, str]) -> set[str]:
+    now = here.digest(*TRUTH)
+    return {name for name in now if now[name] != before[name]}
+
+
+def ground_for(entrance: Entrance, here: Ground, role: str, standing: Place) -> Place:
+    if not entrance.reads:
+        return here.fresh("changed" if entrance.address == "namespace migrate" else "own")
+    here.give_back(role, standing)
+    return standing
+
+
+@pytest.mark.parametrize("entrance", [one for one in ENTRANCES if one.in_namespace], ids=str)
+def test_a_grant_that_ends_is_missed_at_the_next_check_point(here: Ground, entrance: Entrance) -> None:
+    role = next(role for role in table.GRANTED if entrance.signs[role] == "+")
+    never = doors.take(entrance, "charlie", here, here.places["own"])
+    standing = here.fresh("own")
+
+    # What it comes to when nobody interferes, and past which gates.
+    passed: list[str] = []
+    place = ground_for(entrance, here, role, standing)
+    before = here.digest(*TRUTH)
+    assert walk(entrance, role, here, place, passed.append).outcome == "+"
+    whole = changed(here, before)
+    assert bool(whole) is not entrance.reads
+
+    points = [
+        place for place, gate in enumerate(passed) if gate.endswith(CHECKED) or gate == LAST.get(entrance.address)
+    ]
+    assert points, "asked once only"
+    assert any(passed[point].endswith(".A2") or passed[point] in LAST.values() for point in points)
+    for point in [-1, *points]:
+        place = ground_for(entrance, here, role, standing)
+        before = here.digest(*TRUTH)
+        trace: list[str] = []
+
+        def park(gate: str, trace: list[str] = trace, point: int = point, place: Place = place) -> None:
+            if len(trace) == point:
+                here.withdraw(role, place)
+            trace.append(gate)
+
+        if point == -1:
+            here.withdraw(role, place)
+        met = walk(entrance, role, here, place, park)
+
+        where = "A0" if point == -1 else passed[point]
+        effect = changed(here, before)
+        assert SECRET not in met.shown, where
+        if entrance.address == HOME and where == "inspect_receipt.A2":
+            # The page is put together of answers that were each allowed to the end; this one is left out of it.
+            assert met.outcome == "+"
+            assert place.receipt_id not in met.shown
+            continue
+        assert met.outcome == "-", where
+        assert met.alike == never.alike, where
+        assert trace[: point + 1] == passed[: point + 1], where
+        if entrance.reads or "commit" not in passed[: max(point, 0)]:
+            assert effect == set(), f"refused at {where}, and something was written"
+        elif entrance.address == TASK and where != LAST[TASK]:
+            assert effect == {"semantic_derivation"}
+            assert vector_of(here, place) == ("failed", "authority_refused", False), where
+        else:
+            assert effect == whole, f"refused at {where}, and what was committed is not what it comes to"
+
+
+def vector_of(here: Ground, place: Place) -> tuple[str, str, bool]:
+    row = here.owner.execute(
+        "SELECT state, failure_code, vector IS NOT NULL FROM semantic_derivation WHERE id = %s", [place.derivation]
+    ).fetchone()
+    assert row is not None
+    return row[0], row[1], row[2]
