@@ -11,6 +11,7 @@ from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.core.paginator import Paginator
 from django.db.models import BigAutoField, Model, Q, QuerySet, TextField, UUIDField
 from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, include, path, reverse
 from django.utils.functional import cached_property
 
@@ -115,25 +116,28 @@ class LookingSite(admin.AdminSite):
             if request.method == "POST":
                 # There is nothing that a form could be sent for.
                 raise AuthorityRefused
-            request.scope = Scope.of(subject, Point.A0)
-            try:
-                with read_only():
-                    response = view(request, **named)
-                    if hasattr(response, "render"):
-                        response.render()
-            except PermissionDenied:
-                raise AuthorityRefused from None
-            except Http404:
-                raise RecordAbsent from None
-            except SuspiciousOperation:
-                raise InvalidRequest from None
-            gate("admin.A2")
-            if Scope.of(subject, Point.A2) != request.scope:
-                raise AuthorityRefused
-            answer: HttpResponse = response
-            return answer
+            return self._looked_at(view, request, subject, named)
 
         return page
+
+    def _looked_at(self, view: Callable[..., Any], request: Any, subject: str, named: dict[str, Any]) -> HttpResponse:
+        request.scope = Scope.of(subject, Point.A0)
+        try:
+            with read_only():
+                response: HttpResponse = view(request, **named)
+                if isinstance(response, TemplateResponse):
+                    # Before the snapshot ends: a list is read when it is written out.
+                    response.render()
+        except PermissionDenied:
+            raise AuthorityRefused from None
+        except Http404:
+            raise RecordAbsent from None
+        except SuspiciousOperation:
+            raise InvalidRequest from None
+        gate("admin.A2")
+        if Scope.of(subject, Point.A2) != request.scope:
+            raise AuthorityRefused
+        return response
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         return [

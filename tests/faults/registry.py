@@ -447,6 +447,45 @@ UNASKED: Final = (
     ),
 )
 
+ADMIN: Final = "tests/pages/test_admin.py::"
+
+LOOKED_AT: Final = (
+    Fault(
+        "authority: the admin asks nobody",
+        Code(
+            "inspection.admin.scope:Scope.of",
+            "authority.decide([_question(subject, *one) for one in asked], point)",
+            "[True] * len(asked)",
+        ),
+        (f"{ADMIN}test_a_curator_sees_notes_and_neither_receipts_nor_grants",),
+        ("inspection.admin.scope:Scope.of decide",),
+    ),
+    Fault(
+        "authority: the admin does not ask again",
+        Code("inspection.admin.site:LookingSite._looked_at", "Scope.of(subject, Point.A2) != request.scope", "False"),
+        (f"{ADMIN}test_a_grant_that_ends_while_a_page_is_read_takes_the_page_with_it",),
+    ),
+    Fault(
+        "admin: a page is read beside other moments",
+        Code("archive.transactions:read_only", "_durable(None)", '_durable("none")'),
+        (f"{ADMIN}test_every_page_is_read_only_selects_no_text_and_keeps_the_policy",),
+    ),
+    Fault(
+        "admin: rows under another binding are shown",
+        Code("inspection.admin.scope:Scope.namespaces", "binding_digest=binding.digest,", ""),
+        (f"{ADMIN}test_a_namespace_retained_under_another_policy_shows_no_row",),
+    ),
+    Fault(
+        "admin: an address compares any column",
+        Code(
+            "inspection.admin.site:Looking.lookup_allowed",
+            "lookup == InState.parameter_name and bool(self.table.states)",
+            "True",
+        ),
+        (f"{ADMIN}test_no_address_compares_a_column[text__startswith=X]",),
+    ),
+)
+
 AUTHORITY: Final = (
     Fault(
         "authority: no answer counts",
@@ -894,6 +933,7 @@ FAULTS: Final = (
     *HELD,
     *TRANSACTIONS,
     *UNASKED,
+    *LOOKED_AT,
     *AUTHORITY,
     *GRANTS,
     *JUDGEMENTS,

@@ -92,6 +92,7 @@ def _said(module: str, call: ast.Call) -> str | None:
 # What looks like a fence and is none.
 NONE = {
     "archive.authority:Caller.in_namespace find": "the door; what it finds is compared under the hold",
+    "inspection.admin.scope:Scope.of find": "lists what is served; each row's own binding is compared with it",
     "inspection.reads:configuration find": "lists what is configured; nothing is retained or held",
     "inspection.reads:served_namespaces find": "the pages' choice of namespace; each act asks for itself",
     "inspection.reads:served_namespaces find 2": "the same",
