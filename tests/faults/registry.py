@@ -793,7 +793,7 @@ JUDGEMENTS: Final = (
     ),
     Fault(
         "resolution: a receipt that was written over is believed",
-        Code(f"{RESOLUTION}resolve", "receipts.opened(row)", "row.receipt"),
+        Code(f"{RESOLUTION}resolve", "receipts.opened(row, namespace.key)", "row.receipt"),
         (f"{RECEIPTS}test_a_receipt_that_was_written_over_is_shown_to_nobody",),
     ),
     Fault(
@@ -862,7 +862,7 @@ DOORS: Final = (
     ),
     Fault(
         "reads: a receipt that was written over is shown",
-        Code("inspection.reads:receipt", "receipts.opened(row)", "row.receipt"),
+        Code("inspection.reads:receipt", "receipts.opened(row, namespace.key)", "row.receipt"),
         (f"{RECEIPTS}test_a_receipt_that_was_written_over_is_shown_to_nobody",),
     ),
     Fault(
