@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.db.models import Q, Value
+from django.db.models.functions import Least
 
 from archive import limits
 from archive.authority import PURPOSE_OF, Action
@@ -200,16 +201,11 @@ def rotate_token(
     days = round((old.expires_at - old.created_at) / timedelta(days=1))
     days = min(max(1, days), limits.TOKEN_LIFETIME_DAYS_MAX)
     with host_write():
-        # Held and looked at again: revoked meanwhile, it leaves no successor; rotated meanwhile, its end stays.
-        live = Token.objects.select_for_update().filter(id=old.id, revoked_at__isnull=True, expires_at__gt=CLOCK)
-        held = live.first()
-        if held is None:
+        # Judged and held by one statement: revoked meanwhile, it has no successor; rotated meanwhile, its end stays.
+        live = Token.objects.filter(id=old.id, revoked_at__isnull=True, expires_at__gt=CLOCK)
+        if not live.update(expires_at=Least("expires_at", moment() + timedelta(seconds=overlap_seconds))):
             raise RecordAbsent
-        issued = _issued(old.principal.subject, by=by, name=old.name, days=days)
-        end = moment() + timedelta(seconds=overlap_seconds)
-        if end < held.expires_at:
-            Token.objects.filter(id=held.id).update(expires_at=end)
-    return issued
+        return _issued(old.principal.subject, by=by, name=old.name, days=days)
 
 
 def revoke_token(prefix: str) -> Token:
