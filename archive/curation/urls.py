@@ -29,4 +29,5 @@ urlpatterns: list[URLPattern] = [
     path(f"{_NOTE}/promote", views.decide, {"to_state": State.PROMOTED}, name="promote"),
     path(f"{_NOTE}/archive", views.decide, {"to_state": State.ARCHIVED}, name="archive"),
     path(f"{_NOTE}/revoke", views.decide, {"to_state": State.REVOKED}, name="revoke"),
+    path(f"{_NOTE}/later", views.later, name="later"),
 ]

@@ -10,7 +10,9 @@ from django.shortcuts import redirect, render
 from archive import canonical, limits
 from archive.authority import Caller
 from archive.curation.door import in_namespace, refused, signed_in
+from archive.curation.queue import address_of, query_of, queue_in
 from archive.curation.reading import decisions, text_of
+from archive.curation.visible import visible
 from archive.lifecycle import Reason, State
 from archive.records import NoteRecord
 from archive.refusals import (
@@ -24,7 +26,6 @@ from archive.refusals import (
 from archive.requests import Checker
 from inspection import reads
 from inspection.cursors import PageRequest
-from inspection.pages.visible import visible
 
 _LATEST: Final = 6
 _GET: Final = ("GET", "HEAD")
@@ -130,13 +131,16 @@ def note(request: HttpRequest, caller: Caller, note_id: UUID) -> HttpResponse:
 @in_namespace(*_GET)
 def revocation(request: HttpRequest, caller: Caller, note_id: UUID) -> HttpResponse:
     """Say what a revocation would destroy, and ask once more; this page itself decides nothing."""
-    asked = _query(request, {"version"})
+    asked = _query(request, {"version", "queue"})
+    queue = queue_in(asked["queue"]) if "queue" in asked else None
     record = reads.note_record(caller, note_id)
     if asked.get("version") != str(record.lifecycle_version):
         return _moved_on(request, caller, record)
     if not decisions(caller, record).revoke:
         raise AuthorityRefused
     shown = {"ns": caller.namespace, "note": record, "reasons": tuple(Reason)}
+    if queue is not None:
+        shown["query"], shown["back"] = query_of(queue), address_of(caller, queue, note_id)
     return render(request, "pages/revocation.html", shown)
 
 

@@ -15,6 +15,7 @@ from archive.bindings import Binding
 from archive.lifecycle import Reason, State
 from archive.models import Namespace, Note, Principal, Source
 from archive.operations import host
+from archive.operations.desk import Queue, desk
 from archive.operations.flag import flag
 from archive.operations.intake import intake, intake_many
 from archive.operations.migration import migrate
@@ -115,6 +116,7 @@ def _everything(garden: cast.Garden) -> dict[str, tuple[int, Callable[[], object
         "recall again": (1, lambda: cast.asked(bob, request_id="asked-now")),
         "resolution": (1, lambda: resolve(bob, "asked-once")),
         "review": (1, lambda: review(alice, second.id)),
+        "desk": (1, lambda: desk(alice, Queue())),
         "metadata": (1, lambda: reads.note_record(alice, first.id)),
         "receipt": (1, lambda: reads.receipt(garden.caller("ivy"), "asked-once")),
         "configuration": (0, lambda: reads.configuration("otto", "garden")),

@@ -195,6 +195,7 @@ UNHELD: Final = (
     _unheld("archive.operations.recall:recall", "shared", "recall", A_RECALL),
     _unheld("archive.operations.resolution:resolve", "shared", "resolve", A_RECALL),
     _unheld("archive.operations.review:review", "shared", "review", A_RECALL),
+    _unheld("archive.operations.desk:desk", "shared", "desk", A_RECALL),
     _unheld("archive.operations.migration:migrate", "held", "migrate at last", A_CHANGE),
     _unheld("archive.operations.rebuild:rebuild_lexical", "held", "rebuild", A_CHANGE),
     _unheld(
@@ -406,6 +407,20 @@ UNASKED: Final = (
     *(
         _unasked("archive.operations.intake:intake", point, "intake", f"proposed.question.require(Point.{point})")
         for point in ("A0", "A1", "A2")
+    ),
+    *(
+        Fault(
+            f"authority: desk does not ask at {point}",
+            Code("archive.operations.desk:desk", f"_require(questions, Point.{point})", "None"),
+            (f"{WITHDRAWN}[desk]",),
+        )
+        for point in ("A0", "A1", "A2")
+    ),
+    Fault(
+        "authority: one of the desk's two questions is enough",
+        Code("archive.operations.desk:_require", "not all(", "not any("),
+        ("tests/pages/test_review.py::test_whoever_may_review_and_not_inspect_has_no_queue_either",),
+        ("archive.operations.desk:_require decide",),
     ),
     *(_unasked("inspection.reads:_read", point, "list notes") for point in ("A0", "A2")),
     _unasked("archive.operations.intake:intake_many", "A0", "intake of a batch", "_ask(proposals, Point.A0, answers)"),

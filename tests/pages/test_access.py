@@ -60,18 +60,19 @@ def test_a_superuser_without_a_grant_sees_nothing(nursery, sign_in, django_user_
 def test_an_inspector_sees_every_page_and_no_text(nursery, inspector):
     for address in paths.namespace_pages(nursery):
         answer = inspector.get(address)
-        refused = "revocation" in address
+        refused = "revocation" in address or address.rpartition("/")[2] == "review"
         assert answer.status_code == (403 if refused else 200), address
         assert SECRET not in answer.content.decode(), address
 
 
-def test_a_curator_reads_the_text_on_the_page_of_the_note_alone(nursery, curator):
+def test_a_curator_reads_the_text_where_it_is_judged_alone(nursery, curator):
     for address in paths.namespace_pages(nursery):
         answer = curator.get(address)
         shows = address.rpartition("/")[2] in {
             str(nursery.candidate.id),
             str(nursery.promoted.id),
             str(nursery.archived.id),
+            "review",
         }
         assert (SECRET in answer.content.decode()) is shows, address
 

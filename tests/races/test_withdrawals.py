@@ -17,6 +17,7 @@ WITHDRAWN = [
     (world.RECALL, "bob", Action.RECALL),
     (world.RESOLVE, "bob", Action.RESOLVE),
     (world.REVIEW, "alice", Action.REVIEW),
+    (world.DESK, "alice", Action.REVIEW),
     (world.FLAG, "bob", Action.FLAG),
     (world.MIGRATE_AT_LAST, "otto", Action.MIGRATE_BINDING),
     (world.LIST, "ivy", Action.INSPECT_METADATA),

@@ -20,6 +20,7 @@ from archive import bindings, gates
 from archive.authority import Action, AuthorityQuestion, Caller
 from archive.lifecycle import Reason, State
 from archive.operations import host
+from archive.operations.desk import Queue, desk
 from archive.operations.flag import flag
 from archive.operations.intake import intake, intake_many
 from archive.operations.migration import migrate
@@ -221,6 +222,13 @@ def _review(world: World) -> str:
     return f"reviewed beside {reviewed.promoted.source_revision if reviewed.promoted else 'nothing'}"
 
 
+def _desk(world: World) -> str:
+    seen = desk(world.caller("alice"), Queue(), at=world.notes["2"].id)
+    if seen.reviewed is None:
+        return "nothing waits"
+    return f"{seen.reviewed.note.source_revision} waits beside {'one' if seen.reviewed.promoted else 'nothing'}"
+
+
 def _flag(world: World) -> str:
     flagged = flag(world.caller("bob"), world.notes["1"].id, Reason.OUTDATED)
     return f"flagged v{flagged.lifecycle_version}{' again' if flagged.repeated else ''}"
@@ -300,6 +308,7 @@ RECALL_REPLAY: Final = Part(
 )
 RESOLVE: Final = Part("resolve", _resolve, held("resolve"), ground=recalled)
 REVIEW: Final = Part("review", _review, held("review"))
+DESK: Final = Part("desk", _desk, held("review"))
 FLAG: Final = Part("flag", _flag, held("flag"))
 LIST: Final = Part("list notes", _list, ("start", "inspect_metadata.A2"))
 DISCOVER: Final = Part("discover the configuration", _discover, ("start", "discover_configuration.A2"))

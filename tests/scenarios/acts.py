@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 from archive.authority import Action, Caller
 from archive.lifecycle import Reason, State
+from archive.operations.desk import Queue, desk
 from archive.operations.flag import flag
 from archive.operations.intake import intake, intake_many
 from archive.operations.migration import migrate
@@ -82,6 +83,7 @@ ACTS: dict[str, Act] = {
     "replay": Act(Action.RECALL, lambda caller, at: recall(caller, LexicalRecall(at.receipt, "roses"))),
     "resolve": Act(Action.RESOLVE, lambda caller, at: resolve(caller, at.receipt)),
     "review": Act(Action.REVIEW, lambda caller, at: review(caller, at.promoted)),
+    "desk": Act(Action.REVIEW, lambda caller, at: desk(caller, Queue())),
     "flag": Act(Action.FLAG, lambda caller, at: flag(caller, at.promoted, Reason.OUTDATED)),
     "list_notes": Act(Action.INSPECT_METADATA, lambda caller, at: reads.list_notes(caller, PAGE), retained=False),
     "list_own_intakes": Act(
