@@ -152,6 +152,9 @@ class Fields:
         """Note every name that nobody asked for."""
         known = ", ".join(sorted(self._asked)) or "none"
         for name in self._given:
+            if len(self.faults) >= strict.FAULTS_MAX:
+                # A body can hold a million names, and no answer shows more.
+                return
             if name not in self._asked:
                 self.faults.append(Fault(*strict.placed(self._at, name, f"is not a field here; there are: {known}")))
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from archive import limits
+from archive.api import bodies, strict
 from archive.models import Note
 from tests import cast
 from tests.api.conftest import body, nothing_added, pointers, problem
@@ -484,6 +485,13 @@ def test_min_rank_takes_whole_numbers_and_reals_alike(alice, api, one, other):
 )
 def test_json_in_utf_8_may_be_announced_in_several_ways(api, media):
     assert api("wanda").raw("POST", "notes", written(), media).status_code == 201
+
+
+def test_no_more_faults_are_gathered_than_an_answer_shows():
+    """A body of 8 MiB holds a million names that nobody asked for; a fault for each would cost a hundred times that."""
+    fields = bodies.Fields({f"n{number}": 0 for number in range(5_000)})
+    fields.close()
+    assert len(fields.faults) == strict.FAULTS_MAX
 
 
 def test_everything_wrong_is_named_at_once_up_to_a_bound(api):
