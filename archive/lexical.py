@@ -274,6 +274,9 @@ def fingerprint(text_configuration: str) -> str:
 
 
 def vacuum() -> None:
-    """Let recall read the index of the postings alone; for the end of whatever wrote many, outside a transaction."""
+    """Let recall read the index of the postings alone; for the end of whatever wrote many, outside a transaction.
+
+    Where somebody else vacuums the table just now, that will do.
+    """
     with connection.cursor() as cursor:
-        cursor.execute("VACUUM (ANALYZE) archive_posting")
+        cursor.execute("VACUUM (ANALYZE, SKIP_LOCKED) archive_posting")

@@ -390,6 +390,9 @@ def _provide(state: Path) -> None:
                     )
                 ],
             )
+    # What is looked up outside a transaction - who asks, and what they may - has no time-outs of its own.
+    waiting = sql.SQL("ALTER ROLE {} SET lock_timeout = '2s'").format(sql.Identifier(SERVING_ROLE))
+    _as_superuser(state, "postgres", [waiting])
     _as_superuser(
         state,
         "template1",

@@ -72,6 +72,14 @@ def test_a_serving_login_cannot_become_the_owner(serving, superuser):
         serving.execute("SET ROLE lychd_owner")
 
 
+def test_a_look_up_outside_a_transaction_waits_for_no_lock_for_ever(serving, superuser):
+    """Who asks and what they may is looked up before any transaction, where no limit of an operation holds yet."""
+    with superuser.transaction():
+        superuser.execute("LOCK TABLE lychd_grant IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            serving.execute("SELECT FROM lychd_grant")
+
+
 def test_the_serving_role_may_vacuum_what_recall_reads(serving):
     said: list[str] = []
     serving.add_notice_handler(lambda notice: said.append(notice.message_primary))
