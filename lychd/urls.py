@@ -13,6 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # Programs get a problem document at every wrong address of theirs, in development too.
     re_path(r"^api(?:/(?P<rest>.*))?$", problems.nowhere),
     path("admin/", site.urls),
+    path("", include("archive.curation.management_urls")),
     path("", include("archive.curation.urls")),
     path("", include("inspection.pages.urls")),
     # Last, so that a wrong address has our page in development too. Admin adds its slash itself.

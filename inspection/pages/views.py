@@ -8,12 +8,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from archive import canonical, limits
-from archive.authority import Caller
+from archive.authority import Action, Caller
 from archive.curation.door import in_namespace, refused, signed_in
 from archive.curation.queue import address_of, query_of, queue_in
 from archive.curation.reading import decisions, text_of
 from archive.curation.visible import visible
 from archive.lifecycle import Reason, State
+from archive.operations import management
 from archive.records import NoteRecord
 from archive.refusals import (
     AuthorityRefused,
@@ -58,6 +59,7 @@ def home(request: HttpRequest, caller: Caller) -> HttpResponse:
         "oldest_candidate_at": overview.oldest_candidate_at,
         "latest": latest,
         "base": f"{request.scheme}://{request.get_host()}/api/v1/ns/{caller.namespace}",
+        "may_grant": management.may(caller, Action.GRANT),
     }
     return render(request, "pages/home.html", shown)
 

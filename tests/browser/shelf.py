@@ -22,7 +22,7 @@ SECOND = "lighthouse"
 LONGEST = "n" * limits.IDENTIFIER_MAX
 """A namespace in which every name is as long as a name may be, and has no place to break."""
 PASSWORD = "correct horse battery staple"
-USERS = {"lead-curator": ("curator", "inspector"), "auditor": ("inspector",), "newcomer": ()}
+USERS = {"lead-curator": ("curator", "inspector"), "auditor": ("inspector",), "newcomer": (), "keeper": ("operator",)}
 AGENTS = ("incident-agent", "release-agent", "support-agent", "oncall-curator")
 
 

@@ -11,7 +11,7 @@ from tests.browser.shelf import LONGEST, NAMESPACE, PASSWORD, SECOND, Shelf
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-CURATOR, AUDITOR, NEWCOMER = shelf.USERS
+CURATOR, AUDITOR, NEWCOMER, KEEPER = shelf.USERS
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ def views(here: Shelf) -> tuple[View, ...]:
         View("receipt", f"{ns}/receipts/{here.receipt}"),
         View("receipt-miss", f"{ns}/receipts/{here.miss}"),
         View("events", f"{ns}/events"),
+        View("people", f"{ns}/people", KEEPER),
+        View("people-refused", f"{ns}/people", AUDITOR),
         View("tables", "/admin/"),
         View("tables-notes", "/admin/archive/note/"),
         View("tables-note", f"/admin/archive/note/{here.promoted}/change/"),

@@ -501,6 +501,45 @@ LOOKED_AT: Final = (
     ),
 )
 
+PEOPLE: Final = "tests/pages/test_people.py::"
+
+MANAGED: Final = (
+    Fault(
+        "authority: a grant of a page is not asked about before",
+        Code("archive.operations.management:_asked", "question.require(Point.A0)", "None"),
+        (f"{PEOPLE}test_a_refusal_changes_nothing",),
+        ("archive.operations.management:_asked require A0",),
+    ),
+    Fault(
+        "authority: a grant of a page is not asked about afterwards",
+        Code("archive.operations.management:_asked", "question.require(Point.A2)", "None"),
+        (f"{PEOPLE}test_a_permission_that_ends_meanwhile_withholds_the_secret",),
+        ("archive.operations.management:_asked require A2",),
+    ),
+    Fault(
+        "authority: a token is issued wherever else it opens",
+        Code("archive.operations.management:_managed", "authority.decide(asked, point)", "[True] * len(asked)"),
+        (f"{PEOPLE}test_a_token_that_opens_a_foreign_namespace_too_is_the_hosts_affair",),
+        ("archive.operations.management:_managed decide",),
+    ),
+    Fault(
+        "authority: the page of grants repeats to whoever may not",
+        Code("archive.operations.management:may", "authority.decide([asked], Point.A0)[0]", "True"),
+        (f"{PEOPLE}test_whoever_may_not_grant_sees_nobody_and_changes_nothing*",),
+        ("archive.operations.management:may decide A0",),
+    ),
+    Fault(
+        "management: one post is enough",
+        Code("archive.curation.management:change", '!= "yes"', '== "never"'),
+        (f"{PEOPLE}test_the_first_post_only_shows_and_the_second_one_changes*",),
+    ),
+    Fault(
+        "management: a configuration that moved is written over",
+        Code("archive.operations.management:require_second_person", "raise BindingMismatch", "pass"),
+        (f"{PEOPLE}test_a_configuration_that_moved_meanwhile_is_left_alone",),
+    ),
+)
+
 AUTHORITY: Final = (
     Fault(
         "authority: no answer counts",
@@ -949,6 +988,7 @@ FAULTS: Final = (
     *TRANSACTIONS,
     *UNASKED,
     *LOOKED_AT,
+    *MANAGED,
     *AUTHORITY,
     *GRANTS,
     *JUDGEMENTS,

@@ -1,0 +1,279 @@
+"""Who may do what in a namespace, changed through a page: the host's own acts, asked about like any other (5.15).
+
+A token opens every namespace in which its subject holds a grant. To issue or end one is therefore asked in all of them,
+so that whoever grants in one namespace gets no key to another.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
+
+from django.db.models import Q
+
+from archive import authority, bindings, canonical, limits
+from archive.authority import Action, AuthorityQuestion, Caller, Point
+from archive.bindings import TableBindings
+from archive.models import ConfiguredBinding, Grant, Principal, Role, Token
+from archive.models.columns import CLOCK
+from archive.operations import host
+from archive.operations.host import IssuedToken
+from archive.refusals import AuthorityRefused, BindingMismatch, Fault, InvalidRequest, RecordAbsent
+from archive.requests import Checker
+from archive.transactions import host_write, moment, read_only, reading
+
+T = TypeVar("T")
+
+DAYS_MAX: Final = 3_650
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A subject in one namespace: what it may do, by which tokens it comes, and whether the asker manages those."""
+
+    subject: str
+    active: bool
+    roles: tuple[str, ...]
+    """Roles that it holds whole."""
+    grants: tuple[Grant, ...]
+    tokens: tuple[Token, ...]
+    tokens_managed: bool
+
+    beyond_roles: tuple[str, ...]
+    """Actions that no whole role explains."""
+    ends_at: datetime | None
+    """When the first of its grants runs out, if any does."""
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """One page of the subjects of a namespace, by name; `after` is the last of them where more follow."""
+
+    people: tuple[Person, ...]
+    roles: tuple[tuple[str, tuple[str, ...]], ...]
+    second_person: bool
+    next_after: str | None
+
+
+def people(caller: Caller, *, after: str | None = None) -> People:
+    """Show who holds current grants here, and their live tokens by prefix; asked as `grant`, at A0 and A2."""
+    if after is not None:
+        _well_named(after)
+    return _asked(caller, Action.GRANT, {"list": "people", "after": after}, lambda: _people(caller, after))
+
+
+def give(caller: Caller, subject: str, names: Sequence[str], *, days: int | None = None) -> list[Grant]:
+    """Allow roles or actions to a principal under the caller's binding, for some days or until withdrawn."""
+    _well_named(subject)
+    check = Checker()
+    if days is not None:
+        check.within("/days", days, 1, DAYS_MAX)
+    check.settle()
+    actions = host.actions_of(names)
+
+    def act() -> list[Grant]:
+        with reading():
+            until = None if days is None else moment() + timedelta(days=days)
+        return host.grant(subject, caller.binding, actions, by=caller.subject, valid_until=until)
+
+    keys = {"act": "give", "days": days, **_proposal(caller, subject, actions)}
+    return _asked(caller, Action.GRANT, keys, act)
+
+
+def withdraw(caller: Caller, subject: str, names: Sequence[str]) -> int:
+    """End every grant of these roles or actions to a subject here, from this moment; returns how many ended."""
+    _well_named(subject)
+    actions = host.actions_of(names)
+    keys = {"act": "withdraw", **_proposal(caller, subject, actions)}
+    return _asked(caller, Action.GRANT, keys, lambda: host.withdraw(subject, caller.namespace, actions))
+
+
+def issue(
+    caller: Caller, subject: str, *, name: str = "", days: int = limits.TOKEN_LIFETIME_DAYS_DEFAULT
+) -> IssuedToken:
+    """Make a token for a subject of this namespace; its secret leaves once, and only if the last answer is yes."""
+    _well_named(subject)
+
+    def act() -> IssuedToken:
+        _require_everywhere(caller, subject, Point.A0)
+        issued = host.issue_token(subject, by=caller.subject, name=name, days=days)
+        _require_everywhere(caller, subject, Point.A2)
+        return issued
+
+    return _asked(caller, Action.GRANT, {"act": "issue", "subject": subject, "days": days}, act)
+
+
+def end_token(caller: Caller, prefix: str) -> Token:
+    """End a token of a subject of this namespace now; raises `RecordAbsent`."""
+
+    def act() -> Token:
+        with reading():
+            found = Token.objects.filter(prefix=prefix, revoked_at__isnull=True).select_related("principal").first()
+        if found is None or caller.namespace not in _namespaces_of([found.principal.subject])[found.principal.subject]:
+            raise RecordAbsent
+        _require_everywhere(caller, found.principal.subject, Point.A0)
+        return host.revoke_token(prefix)
+
+    if "\x00" in prefix or len(prefix) > limits.IDENTIFIER_MAX:
+        raise RecordAbsent
+    return _asked(caller, Action.GRANT, {"act": "end token", "prefix": prefix}, act)
+
+
+def require_second_person(caller: Caller, *, required: bool) -> None:
+    """Ask of this namespace that nobody promotes what they took in themselves, or stop asking it (0.14).
+
+    Changes exactly the configuration that the caller met; one that moved meanwhile is `binding_mismatch`.
+    """
+
+    def act() -> None:
+        if not isinstance(bindings.source(), TableBindings):
+            raise InvalidRequest([Fault("", "this namespace is configured in the settings of the service")])
+        with host_write():
+            changed = ConfiguredBinding.objects.filter(
+                namespace_key=caller.namespace,
+                owner=caller.binding.owner,
+                policy_revision=caller.binding.policy_revision,
+                text_configuration=caller.binding.text_configuration,
+                disabled_at__isnull=True,
+            ).update(second_person=required, configured_by=caller.subject, configured_at=moment())
+            if not changed:
+                raise BindingMismatch
+
+    keys = {"act": "configure", "binding": caller.binding.digest, "second_person": required}
+    _asked(caller, Action.CONFIGURE_NAMESPACE, keys, act)
+
+
+def may(caller: Caller, action: Action) -> bool:
+    """Say whether to offer the way to such a page; the page asks for itself."""
+    asked = caller.asks(action, about=canonical.lookup_digest(action, caller.namespace, {"part": "offer"})).asked
+    return authority.decide([asked], Point.A0)[0]
+
+
+# --- within ----------------------------------------------------------------------------------------------------------
+
+
+def _asked(caller: Caller, action: Action, keys: dict[str, Any], act: Callable[[], T]) -> T:
+    """Ask about the proposal, act in the host's tables alone, ask again before anything of it leaves."""
+    question = caller.asks(action, about=canonical.lookup_digest(action, caller.namespace, keys))
+    question.require(Point.A0)
+    done = act()
+    question.require(Point.A2)
+    return done
+
+
+def _well_named(subject: str) -> None:
+    check = Checker()
+    check.identifier("/subject", subject)
+    check.settle()
+
+
+def _proposal(caller: Caller, subject: str, actions: Sequence[Action]) -> dict[str, Any]:
+    return {
+        "subject": subject,
+        "owner": caller.binding.owner,
+        "policy_revision": caller.binding.policy_revision,
+        "actions": [action.value for action in actions],
+    }
+
+
+def _standing() -> Q:
+    """Grants that hold now or will, whoever's."""
+    return Q(revoked_at__isnull=True) & (Q(valid_until__isnull=True) | Q(valid_until__gt=CLOCK))
+
+
+def _namespaces_of(subjects: Iterable[str]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {subject: set() for subject in subjects}
+    with reading():
+        rows = list(
+            Grant.objects.filter(_standing(), subject__in=list(found))
+            .values_list("subject", "namespace_key")
+            .distinct()
+        )
+    for subject, key in rows:
+        found[subject].add(key)
+    return found
+
+
+def _managed(caller: Caller, keys: set[str], point: Point) -> set[str]:
+    """Of these namespaces, those in which the caller may grant; one that is not served has nobody to ask."""
+    asked: list[AuthorityQuestion] = []
+    for key in sorted(keys):
+        with reading():
+            binding = bindings.source().find(key)
+        if binding is not None:
+            about = canonical.lookup_digest(Action.GRANT, key, {"part": "tokens"})
+            asked.append(Caller(caller.subject, binding).asks(Action.GRANT, about=about).asked)
+    answers = authority.decide(asked, point)
+    return {question.namespace for question, yes in zip(asked, answers, strict=True) if yes}
+
+
+def _require_everywhere(caller: Caller, subject: str, point: Point) -> None:
+    keys = _namespaces_of([subject])[subject]
+    if caller.namespace not in keys or _managed(caller, keys, point) != keys:
+        raise AuthorityRefused
+
+
+def _people(caller: Caller, after: str | None) -> People:
+    with read_only():
+        roles = tuple(
+            (name, tuple(actions)) for name, actions in Role.objects.order_by("name").values_list("name", "actions")
+        )
+        here = Grant.objects.filter(
+            _standing(),
+            namespace_key=caller.namespace,
+            owner=caller.binding.owner,
+            policy_revision=caller.binding.policy_revision,
+        )
+        subjects = here.order_by("subject").values_list("subject", flat=True).distinct()
+        if after is not None:
+            subjects = subjects.filter(subject__gt=after)
+        named = list(subjects[: limits.PAGE_SIZE_DEFAULT + 1])
+        shown = named[: limits.PAGE_SIZE_DEFAULT]
+        grants = list(here.filter(subject__in=shown).order_by("subject", "action", "id"))
+        principals = {one.subject: one for one in Principal.objects.filter(subject__in=shown)}
+        tokens = list(
+            Token.objects.defer("digest")
+            .filter(principal__subject__in=shown, revoked_at__isnull=True, expires_at__gt=CLOCK)
+            .select_related("principal")
+            .order_by("id")
+        )
+    namespaces = _namespaces_of(shown)
+    managed = _managed(caller, set().union(*namespaces.values()), Point.A0)
+    return People(
+        people=tuple(
+            _person(
+                principals[subject],
+                [one for one in grants if one.subject == subject],
+                [one for one in tokens if one.principal.subject == subject],
+                roles,
+                tokens_managed=namespaces[subject] <= managed,
+            )
+            for subject in shown
+        ),
+        roles=roles,
+        second_person=caller.binding.second_person,
+        next_after=shown[-1] if len(named) > len(shown) else None,
+    )
+
+
+def _person(
+    principal: Principal,
+    grants: list[Grant],
+    tokens: list[Token],
+    roles: tuple[tuple[str, tuple[str, ...]], ...],
+    *,
+    tokens_managed: bool,
+) -> Person:
+    held = {grant.action for grant in grants}
+    whole = tuple(name for name, actions in roles if held.issuperset(actions))
+    covered = {action for name, actions in roles if name in whole for action in actions}
+    return Person(
+        subject=principal.subject,
+        active=principal.active,
+        roles=whole,
+        grants=tuple(grants),
+        tokens=tuple(tokens),
+        tokens_managed=tokens_managed,
+        beyond_roles=tuple(sorted(held - covered)),
+        ends_at=min((grant.valid_until for grant in grants if grant.valid_until is not None), default=None),
+    )
