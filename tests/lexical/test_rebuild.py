@@ -8,7 +8,7 @@ from archive.lifecycle import State
 from archive.models import Namespace
 from archive.operations import rebuild
 from archive.operations.rebuild import rebuild_lexical
-from archive.refusals import NamespaceAbsent
+from archive.refusals import ArchiveTimeout, NamespaceAbsent
 from archive.transactions import DatabaseFault, held
 from tests.lexical import shelf
 from tests.lexical.shelf import rows
@@ -142,6 +142,37 @@ def test_two_rebuilds_at_once_end_well():
     assert inner == [outer]
     assert again(garden).lexical_state == "ready"
     assert shelf.postings(garden) == shelf.truth(garden)
+
+
+def test_a_slice_that_takes_too_long_is_cut_smaller(monkeypatch):
+    garden = shelf.retained("garden")
+    shelf.promoted(garden, TEXTS)
+    slice_of, sizes = rebuild._slice, []
+
+    def slow(namespace, after, size):
+        sizes.append(size)
+        found = slice_of(namespace, after, size)
+        if size > 2:
+            raise ArchiveTimeout
+        return found
+
+    monkeypatch.setattr(rebuild, "_slice", slow)
+
+    assert rebuild_lexical("garden", slice_size=8).notes == len(TEXTS)
+    assert sizes[:3] == [8, 4, 2]
+    assert again(garden).lexical_state == "ready"
+    assert shelf.postings(garden) == shelf.truth(garden)
+
+
+def test_a_note_that_alone_takes_too_long_ends_the_rebuild(monkeypatch):
+    shelf.promoted(shelf.retained("garden"), TEXTS)
+
+    def endless(namespace, after, size):
+        raise ArchiveTimeout
+
+    monkeypatch.setattr(rebuild, "_slice", endless)
+    with pytest.raises(ArchiveTimeout):
+        rebuild_lexical("garden")
 
 
 def test_an_interrupted_rebuild_stays_unready_and_is_taken_up_again(monkeypatch):
