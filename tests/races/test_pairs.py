@@ -95,7 +95,6 @@ NOW_AND_THEN = [
     Meeting((PROMOTE_2, REWORD), OVERTAKEN),
     Meeting((REBUILD, REWORD)),
     Meeting((PROMOTE_2, PROMOTE_3, REVOKE_1)),
-    Meeting((INTAKE, INTAKE, INTAKE)),
 ]
 MEETINGS = EVERY_CHANGE + (NOW_AND_THEN if os.environ.get("RACES") == "all" else [])
 
