@@ -16,11 +16,22 @@ from rest_framework.response import Response
 
 from archive.api import schema, views
 from archive.api.base import ArchiveView
+from inspection.api import derivations as derived
 from inspection.api import views as reading
+from lychd import celery
+from semantic.api import views as deriving
 
 
 class Notes(reading.Notes, views.Intakes):
     """The notes of a namespace: GET lists, POST takes one in."""
+
+
+# Whoever asks for an attempt sends it to our own broker, which the worker's application names.
+WORKER: Final = celery.app
+
+
+class Derivations(derived.Derivations, deriving.Preparations):
+    """The derivations of a namespace: GET lists, POST prepares one."""
 
 
 class _Described(ArchiveView):
@@ -30,7 +41,7 @@ class _Described(ArchiveView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Ask who it is, except in development."""
-        if not settings.DEBUG:
+        if not settings.LYCHD_OPEN_DESCRIPTION:
             super().initial(request, *args, **kwargs)
             return
         request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request, force=True)
@@ -95,6 +106,8 @@ urlpatterns: Final[list[URLPattern | URLResolver]] = [
     path("schema", Schema.as_view(), name="api-schema"),
     path("docs", Docs.as_view(), name="api-docs"),
     path("ns/<str:ns>/notes", Notes.as_view(), name="notes"),
+    path("ns/<str:ns>/derivations", Derivations.as_view(), name="derivations"),
     path("", include("archive.api.urls")),
+    path("", include("semantic.api.urls")),
     path("", include("inspection.api.urls")),
 ]

@@ -64,8 +64,14 @@ def _keep_secret_key(kept: Path) -> str:
 
 
 SECRET_KEY = _secret_key()
-DEBUG = not _production
+# Never: its pages show settings and local values, note text among them, to whoever causes an error; its cursor keeps
+# every statement with its values in memory.
+DEBUG = False
+# In development the description of the API is open to whoever reaches the address.
+LYCHD_OPEN_DESCRIPTION = not _production
 ALLOWED_HOSTS = _environment.names("LYCHD_ALLOWED_HOSTS")
+if not ALLOWED_HOSTS and not _production:
+    ALLOWED_HOSTS = ["localhost", ".localhost", "127.0.0.1", "[::1]"]
 if _production and (not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS):
     raise ImproperlyConfigured("LYCHD_ALLOWED_HOSTS must name the hosts that are served in production; * is not one.")
 CSRF_TRUSTED_ORIGINS = _environment.names("LYCHD_CSRF_TRUSTED_ORIGINS")
@@ -369,7 +375,7 @@ except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(_environment.text("LYCHD_STATIC_ROOT", str(LYCHD_STATE_DIR / "static")))
 # Without a build step in development: files are found where they lie.
-WHITENOISE_USE_FINDERS = DEBUG
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not _production
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {

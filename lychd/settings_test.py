@@ -14,7 +14,7 @@ from lychd.settings import DATABASES
 # After set-up the tests take on the serving role; see tests/conftest.py.
 DATABASES["default"] = {**DATABASES["owner"], "TEST": {}}
 
-DEBUG = False
+LYCHD_OPEN_DESCRIPTION = False
 ALLOWED_HOSTS = ["testserver", "localhost"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 CELERY_TASK_ALWAYS_EAGER = False

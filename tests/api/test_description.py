@@ -17,6 +17,14 @@ from tests.api.conftest import Api, body, problem
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 ADDRESSES = {
+    "generation-configuration": {"get": "readGenerationConfiguration"},
+    "ns/{ns}/generations": {"get": "listGenerations"},
+    "ns/{ns}/generations/{reference}": {"get": "readGeneration"},
+    "ns/{ns}/derivations": {"get": "listDerivations", "post": "prepareDerivation"},
+    "ns/{ns}/derivations/{derivation_id}": {"get": "readDerivation"},
+    "ns/{ns}/derivations/{derivation_id}/attempts": {"post": "requestAttempt"},
+    "ns/{ns}/semantic-recalls": {"post": "recallByMeaning"},
+    "ns/{ns}/semantic-recalls/{request_id}/resolve": {"post": "resolveByMeaning"},
     "configuration": {"get": "readConfiguration"},
     "ns/{ns}/events": {"get": "followEvents"},
     "ns/{ns}/intakes": {"get": "listOwnIntakes"},
@@ -72,7 +80,7 @@ def test_these_addresses_are_served_and_no_other():
             if hasattr(one, "url_patterns"):
                 walk(one.url_patterns, here)
             elif here.startswith("api/v1/"):
-                served.add(re.sub(r"<str:(\w+)>", r"{\1}", here).removeprefix("api/v1/"))
+                served.add(re.sub(r"<(?:str|path):(\w+)>", r"{\1}", here).removeprefix("api/v1/"))
 
     walk(get_resolver(settings.ROOT_URLCONF).url_patterns, "")
     assert served == {*ADDRESSES, "schema", "docs"}
@@ -170,7 +178,7 @@ def test_the_description_is_for_whoever_is_signed_in(api, anonymous, signed_in):
 
 
 def test_in_development_the_description_is_open(settings, anonymous):
-    settings.DEBUG = True
+    settings.LYCHD_OPEN_DESCRIPTION = True
     assert anonymous.get("/api/v1/schema").status_code == 200
     assert anonymous.get("/api/v1/docs").status_code == 200
 

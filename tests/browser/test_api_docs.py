@@ -6,7 +6,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_the_description_is_drawn_and_the_policy_is_not_broken(browser, site, settings):
-    settings.DEBUG = True
+    settings.LYCHD_OPEN_DESCRIPTION = True
     page = browser.new_page()
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)

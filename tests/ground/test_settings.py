@@ -158,6 +158,13 @@ def test_no_line_is_written_for_a_request_whose_address_may_quote_a_text(manage)
     assert show(manage, "__import__('logging').getLogger('uvicorn.access').hasHandlers()") == "False"
 
 
+@pytest.mark.parametrize("variables", [{}, {"LYCHD_ENV": "development"}])
+def test_no_page_shows_the_inside_of_an_error_in_development_either(manage, variables):
+    """The framework's debug pages quote settings and local values, and its debug cursor keeps every statement."""
+    assert show(manage, "settings.DEBUG", **variables) == "False"
+    assert show(manage, "settings.ALLOWED_HOSTS") == "['localhost', '.localhost', '127.0.0.1', '[::1]']"
+
+
 def test_nothing_heavy_is_imported_at_start(manage):
     assert show(manage, "[name for name in ('torch', 'numpy') if name in __import__('sys').modules]") == "[]"
 
