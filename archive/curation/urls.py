@@ -5,7 +5,7 @@ from typing import Final
 from django.urls import URLPattern, path, register_converter
 
 from archive import limits
-from archive.curation import views
+from archive.curation import bulk, views
 from archive.lifecycle import State
 
 
@@ -30,4 +30,5 @@ urlpatterns: list[URLPattern] = [
     path(f"{_NOTE}/archive", views.decide, {"to_state": State.ARCHIVED}, name="archive"),
     path(f"{_NOTE}/revoke", views.decide, {"to_state": State.REVOKED}, name="revoke"),
     path(f"{_NOTE}/later", views.later, name="later"),
+    path("ns/<key:ns>/transitions", bulk.confirm, name="bulk-confirm"),
 ]

@@ -30,7 +30,7 @@ AFTER: Final = 15
 """How many lines of the queue are shown on either side of the candidate."""
 ALIKE_LOOKED_AT: Final = 8
 ALIKE_SHOWN: Final = 3
-ALIKE_LEAST: Final = 0.2
+ALIKE_LEAST: Final = 0.35
 ALIKE_CHARS: Final = 4_096
 """Three letters at a time are compared over the beginning of both texts, so that the longest pair costs no more."""
 

@@ -5,7 +5,7 @@ from typing import Final
 from django.urls import URLPattern, path
 
 from archive.curation import urls as _curation  # noqa: F401 - registers the converter of keys
-from inspection.pages import desk, sign, views
+from inspection.pages import bulk, desk, sign, views
 
 _NS: Final = "ns/<key:ns>"
 
@@ -15,6 +15,7 @@ urlpatterns: list[URLPattern] = [
     path("sign-out", sign.SignOut.as_view(), name="sign-out"),
     path(_NS, views.home, name="home"),
     path(f"{_NS}/review", desk.review, name="review"),
+    path(f"{_NS}/review/preview", bulk.preview, name="bulk-preview"),
     path(f"{_NS}/notes", views.notes, name="notes"),
     path(f"{_NS}/notes/<uuid:note_id>", views.note, name="note"),
     path(f"{_NS}/notes/<uuid:note_id>/revocation", views.revocation, name="revocation"),

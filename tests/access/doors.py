@@ -49,6 +49,10 @@ def _version(number: int) -> Content:
     return lambda place: {"expected_version": number}
 
 
+def _ticked(place: Place) -> dict[str, Any]:
+    return {"step": "promote", "note": str(place.candidate), f"seen-{place.candidate}": 1}
+
+
 _BODIES: Final[dict[str, Content]] = {
     "api/v1/ns/<str:ns>/notes": _intake,
     "api/v1/ns/<str:ns>/notes/batch": lambda place: {"items": [_intake(place), _intake(place)]},
@@ -67,6 +71,8 @@ _BODIES: Final[dict[str, Content]] = {
     "ns/<key:ns>/notes/<uuid:note_id>/archive": _version(2),
     "ns/<key:ns>/notes/<uuid:note_id>/revoke": _version(2),
     "ns/<key:ns>/notes/<uuid:note_id>/later": lambda place: {"queue": ""},
+    "ns/<key:ns>/review/preview": _ticked,
+    "ns/<key:ns>/transitions": _ticked,
 }
 _QUERIES: Final = {
     "api/v1/ns/<str:ns>/intakes": "?mine",

@@ -87,6 +87,8 @@ POST sign-out                                              .                    
 GET  /                                                     .                     ?  -  -  -  -  -  +  +  -  | +  +  +  +  +  +  | .                .
 GET  ns/<key:ns>                                           inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  -  | binding_mismatch +
 GET  ns/<key:ns>/review                                    review                ?  -  -  -  -  -  -  -  -  | -  -  +  -  -  -  | binding_mismatch +
+POST ns/<key:ns>/review/preview                            review                ?  -  -  -  -  -  -  -  -  | -  -  +  -  -  -  | binding_mismatch +
+POST ns/<key:ns>/transitions                               promote               ?  -  -  -  -  -  -  -  -  | -  -  +  -  -  -  | binding_mismatch namespace_absent
 GET  ns/<key:ns>/notes                                     inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  -  | binding_mismatch +
 GET  ns/<key:ns>/notes/<uuid:note_id>                      inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  -  | binding_mismatch record_absent
 GET  ns/<key:ns>/notes/<uuid:note_id>/revocation           revoke                ?  -  -  -  -  -  -  -  -  | -  -  +  ~  ~  -  | binding_mismatch record_absent
@@ -226,7 +228,7 @@ class Entrance:
 
 _READING: Final = frozenset(
     {"notes", "notes --mine", "note", "review", "events", "events NOTE", "resolve", "receipt show"}
-    | {"api/v1/ns/<str:ns>/recalls/<str:request_id>/resolve", "ns/<key:ns>/notes/<uuid:note_id>/later"}
+    | {"api/v1/ns/<str:ns>/recalls/<str:request_id>/resolve", "ns/<key:ns>/notes/<uuid:note_id>/later", "ns/<key:ns>/review/preview"}
 )
 _ROW: Final = re.compile(
     r"(?P<method>[A-Z]+|) +(?P<address>\S+(?: \S+)*?) +(?P<action>[a-z_]+|\.)"

@@ -15,6 +15,10 @@ SECRET = "Xylopholist"
 """A word that stands in every text and in nothing else."""
 
 
+POSTED = ("bulk-preview",)
+"""Pages that change nothing and take a form all the same, since what they are asked does not belong in an address."""
+
+
 @dataclass(frozen=True)
 class Nursery:
     """One note in each state, a second revision that waits, and the receipt of a recall."""
@@ -39,14 +43,19 @@ def nursery(alice: Caller, bob: Caller) -> Nursery:
 def reading_pages(here: Nursery) -> Iterator[str]:
     """Every address of the reading pages, each kind of note included."""
     for pattern in pages.urlpatterns:
+        if pattern.name in POSTED:
+            continue
         yield from _filled(pattern, here)
 
 
 def decision_pages(note: NoteRecord) -> Iterator[str]:
-    """The addresses of the three decisions about one note."""
+    """The addresses of the decisions, each about one note or about many."""
     for pattern in curation.urlpatterns:
         assert pattern.name is not None
-        yield reverse(pattern.name, args=[cast.GARDEN, note.id])
+        about_one = "note_id" in pattern.pattern.converters
+        yield reverse(pattern.name, args=[cast.GARDEN, note.id] if about_one else [cast.GARDEN])
+    for name in POSTED:
+        yield reverse(name, args=[cast.GARDEN])
 
 
 def namespace_pages(here: Nursery) -> list[str]:
