@@ -33,6 +33,11 @@ def component(name: str, schema: Schema) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+def component_shape(name: str) -> Schema:
+    """Return a named schema itself, for one that says more."""
+    return _COMPONENTS[name]
+
+
 def add_components(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
     """Put the named schemas into the document; called by the generator at its end."""
     result.setdefault("components", {}).setdefault("schemas", {}).update(_COMPONENTS)
@@ -134,6 +139,7 @@ PROBLEM: Final = component(
                 )
             ),
             "items": array(shape({"status": {"type": "integer"}, "code": {"type": "string"}})),
+            "caller_execution": {"type": "object", "description": "What the refused call's own embedding cost."},
         },
         "required": ["type", "title", "status", "code", "detail", "correlation_id"],
     },

@@ -4,6 +4,7 @@ from typing import Final
 
 from archive import limits
 from archive.api import schema
+from semantic.api.schema import RECEIPT as SEMANTIC_RECEIPT
 
 CURSOR_OR_NULL: Final[schema.Schema] = schema.nullable({"type": "string"})
 NOTES: Final = schema.component(
@@ -52,7 +53,10 @@ EVENTS: Final = schema.component(
 HISTORICAL_RECEIPT: Final = schema.component(
     "HistoricalReceipt",
     schema.shape(
-        {"receipt": schema.RECEIPT, "current_eligibility": {"type": "string", "enum": ["not_assessed"]}},
+        {
+            "receipt": {"oneOf": [schema.RECEIPT, SEMANTIC_RECEIPT]},
+            "current_eligibility": {"type": "string", "enum": ["not_assessed"]},
+        },
         description="What was selected then. It says nothing of what may be recalled today.",
     ),
 )

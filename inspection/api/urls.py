@@ -4,7 +4,7 @@ from typing import Final
 
 from django.urls import URLPattern, path
 
-from inspection.api import views
+from inspection.api import derivations, views
 
 urlpatterns: Final[list[URLPattern]] = [
     path("configuration", views.Configuration.as_view(), name="configuration"),
@@ -13,5 +13,13 @@ urlpatterns: Final[list[URLPattern]] = [
     path("ns/<str:ns>/intakes", views.OwnIntakes.as_view(), name="intakes"),
     path("ns/<str:ns>/intakes/<str:request_id>", views.IntakeRecords.as_view(), name="intake"),
     path("ns/<str:ns>/events", views.Events.as_view(), name="events"),
+    path(
+        "generation-configuration",
+        derivations.GenerationConfiguration.as_view(),
+        name="generation-configuration",
+    ),
+    path("ns/<str:ns>/generations", derivations.Generations.as_view(), name="generations"),
+    path("ns/<str:ns>/generations/<path:reference>", derivations.GenerationRecords.as_view(), name="generation"),
+    path("ns/<str:ns>/derivations/<str:derivation_id>", derivations.DerivationRecords.as_view(), name="derivation"),
     path("ns/<str:ns>/receipts/<str:request_id>", views.Receipts.as_view(), name="receipt"),
 ]

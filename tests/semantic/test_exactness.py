@@ -47,8 +47,8 @@ class Field:
         for number in range(rows):
             made = noise(chance)
             if number % 3 == 0:
-                centre = vectors.components(self.centres[number % centres])
-                made = [32 * c + 0.7 * n for c, n in zip(centre, made, strict=True)]
+                middle = vectors.components(self.centres[number % centres])
+                made = [32 * c + 0.7 * n for c, n in zip(middle, made, strict=True)]
             self.rows.append((unit(made), chance.random() < 0.8))
         for centre in self.centres:
             for step in range(ties):

@@ -1,0 +1,124 @@
+"""What can be read of generations and derivations over HTTP: states and digests, no text and no coordinate."""
+
+from typing import ClassVar
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from archive import refusals
+from archive.api import bodies as archive_bodies
+from archive.api import schema as shapes
+from archive.api.authentication import subject_of
+from archive.api.base import ArchiveView
+from archive.authority import Caller
+from archive.refusals import Fault, InvalidRequest
+from inspection import derivations
+from inspection.api.views import _page
+from semantic import refusals as ours
+from semantic.api import bodies, schema
+from semantic.operations.generations import discover
+
+_NAMESPACE = OpenApiParameter(
+    "namespace", shapes.ADDRESS_KEY, OpenApiParameter.QUERY, required=True, description="Where."
+)
+
+
+class GenerationConfiguration(ArchiveView):
+    """Read which generation is configured."""
+
+    query: ClassVar[tuple[str, ...]] = ("namespace",)
+
+    @shapes.operation(
+        "readGenerationConfiguration",
+        {200: ("What is configured; it says nothing of what is registered.", schema.CONFIGURED)},
+        tag="derivations",
+        parameters=[_NAMESPACE],
+        refuses=(*shapes.IN_NAMESPACE, ours.DerivationOff),
+    )
+    def get(self, request: Request) -> Response:
+        """Say which generation is configured for a namespace, before anything is registered."""
+        namespace = request.query_params.get("namespace")
+        if not namespace:
+            raise InvalidRequest([Fault("/namespace", "is required")])
+        found = discover(Caller.in_namespace(subject_of(request), namespace))
+        return Response({"reference": found.reference, "manifest_digest": found.digest})
+
+
+class Generations(ArchiveView):
+    """List generations."""
+
+    @shapes.operation(
+        "listGenerations",
+        {200: ("All of them, oldest first.", schema.GENERATIONS)},
+        tag="derivations",
+        parameters=[shapes.NS],
+        refuses=shapes.IN_NAMESPACE,
+    )
+    def get(self, request: Request, ns: str) -> Response:
+        """List the generations of a namespace with their coverage; none is not an error."""
+        found = derivations.generations(self.caller(request, ns))
+        return Response({"items": [one.as_json() for one in found]})
+
+
+class GenerationRecords(ArchiveView):
+    """Read one generation."""
+
+    @shapes.operation(
+        "readGeneration",
+        {200: ("The generation.", schema.GENERATION)},
+        tag="derivations",
+        parameters=[shapes.NS, schema.REFERENCE],
+        refuses=(*shapes.IN_NAMESPACE, ours.GenerationAbsent),
+    )
+    def get(self, request: Request, ns: str, reference: str) -> Response:
+        """Read one generation: its manifest, state and coverage."""
+        return Response(derivations.generation(self.caller(request, ns), reference).as_json())
+
+
+class Derivations(ArchiveView):
+    """List derivations."""
+
+    query: ClassVar[tuple[str, ...]] = ("generation", "note_id", "limit", "cursor")
+
+    @shapes.operation(
+        "listDerivations",
+        {200: ("One page, in the order of preparation.", schema.DERIVATIONS)},
+        tag="derivations",
+        parameters=[
+            shapes.NS,
+            OpenApiParameter("generation", shapes.IDENTIFIER, OpenApiParameter.QUERY),
+            OpenApiParameter("note_id", shapes.UUID, OpenApiParameter.QUERY),
+            shapes.LIMIT,
+            shapes.CURSOR,
+        ],
+        refuses=shapes.IN_NAMESPACE,
+    )
+    def get(self, request: Request, ns: str) -> Response:
+        """List derivations; one whose attempt ran out of time reads `expired`."""
+        given = request.query_params
+        note = given.get("note_id")
+        page = _page(request)
+        found = derivations.list_derivations(
+            self.caller(request, ns),
+            page,
+            generation=given.get("generation"),
+            note_id=None if note is None else archive_bodies.note_id(note),
+        )
+        return Response({"items": [one.as_json() for one in found.items], "next_cursor": found.next_cursor})
+
+
+class DerivationRecords(ArchiveView):
+    """Read one derivation."""
+
+    @shapes.operation(
+        "readDerivation",
+        {200: ("The derivation with its latest attempt.", schema.DERIVATION)},
+        tag="derivations",
+        parameters=[shapes.NS, schema.DERIVATION_ID],
+        refuses=(*shapes.IN_NAMESPACE, refusals.NamespaceAbsent, ours.DerivationAbsent),
+    )
+    def get(self, request: Request, ns: str, derivation_id: str) -> Response:
+        """Read where one derivation stands by the database's clock."""
+        wanted = bodies.derivation_id(derivation_id)
+        return Response(derivations.derivation(self.caller(request, ns), wanted).as_json())

@@ -1,0 +1,1 @@
+"""The REST edge of what is derived: parse, call one operation, render."""

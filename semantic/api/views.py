@@ -1,0 +1,146 @@
+"""What can be done with derivations over HTTP; generations are registered and retired by commands alone (5.14)."""
+
+from http import HTTPStatus
+
+from django.urls import reverse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from archive import refusals
+from archive.api import bodies as archive_bodies
+from archive.api import schema as shapes
+from archive.api.base import ArchiveView
+from archive.operations.recall import Publication
+from semantic import refusals as ours
+from semantic import tasks
+from semantic.api import bodies, schema
+from semantic.operations.preparation import prepare
+from semantic.operations.recall import recall
+from semantic.operations.request import request as request_attempt
+from semantic.operations.resolution import resolve
+
+
+class Preparations(ArchiveView):
+    """Prepare a note for embedding."""
+
+    @shapes.operation(
+        "prepareDerivation",
+        {
+            201: ("Prepared now; nothing is embedded by it.", schema.PREPARED),
+            200: ("What was prepared before.", schema.PREPARED),
+        },
+        tag="derivations",
+        request=schema.PREPARATION,
+        parameters=[shapes.NS],
+        refuses=(
+            *shapes.IN_NAMESPACE,
+            *shapes.WRITING,
+            *schema.IN_GENERATION,
+            refusals.RecordAbsent,
+            ours.SourceNotEligible,
+        ),
+    )
+    def post(self, request: Request, ns: str) -> Response:
+        """Note down that a promoted note may be embedded; asked again it is the same derivation."""
+        note_id = bodies.preparation(self.body(request))
+        done = prepare(self.caller(request, ns), note_id)
+        row = done.derivation
+        told = {"id": str(row.id), "state": row.state, "attempt": row.attempt, "row_version": row.row_version}
+        return Response(told, status=HTTPStatus.CREATED if done.created else HTTPStatus.OK)
+
+
+class Attempts(ArchiveView):
+    """Ask for one attempt."""
+
+    @shapes.operation(
+        "requestAttempt",
+        {
+            202: ("Asked for; look at `status_url` for what becomes of it.", schema.REQUESTED),
+            200: ("Complete already; nothing was asked for.", schema.DERIVATION),
+        },
+        tag="derivations",
+        request=schema.ATTEMPT,
+        parameters=[shapes.NS, schema.DERIVATION_ID],
+        refuses=(
+            *shapes.IN_NAMESPACE,
+            *schema.IN_GENERATION,
+            ours.DerivationAbsent,
+            ours.DerivationInvalidated,
+            ours.DerivationNotClaimable,
+            ours.CoordinationUnavailable,
+        ),
+    )
+    def post(self, request: Request, ns: str, derivation_id: str) -> Response:
+        """Ask the worker to embed it; changes no row, and nothing asks again by itself."""
+        wanted = bodies.attempt(self.body(request), bodies.derivation_id(derivation_id))
+        caller = self.caller(request, ns)
+        requested = request_attempt(caller, wanted)
+        if not requested.needed:
+            return Response(requested.derivation.as_json())
+        tasks.send(caller, wanted, getattr(request._request, "correlation_id", ""))
+        address = reverse("derivation", kwargs={"ns": ns, "derivation_id": derivation_id})
+        return Response({"status_url": address}, status=HTTPStatus.ACCEPTED)
+
+
+class SemanticRecalls(ArchiveView):
+    """Recall by meaning."""
+
+    scope = "recalls"
+
+    @shapes.operation(
+        "recallByMeaning",
+        {
+            201: ("A receipt, published now.", schema.RECALLED),
+            200: ("The receipt that the same request has already.", schema.RECALLED),
+        },
+        tag="recalls",
+        request=schema.RECALL,
+        parameters=[shapes.NS],
+        refuses=(
+            *shapes.IN_NAMESPACE,
+            *shapes.WRITING,
+            *schema.IN_GENERATION,
+            *schema.EMBEDDING,
+            ours.SemanticOff,
+            refusals.RequestConflict,
+            refusals.IntegrityFailure,
+        ),
+    )
+    def post(self, request: Request, ns: str) -> Response:
+        """Select embedded notes near to a query and leave a receipt; there is no fallback to words."""
+        wanted = bodies.recall(self.body(request))
+        done = recall(self.caller(request, ns), wanted)
+        told = {"outcome": done.outcome.value, "receipt": done.receipt, "caller_execution": done.caller_execution}
+        fresh = done.outcome is Publication.PUBLISHED
+        return Response(told, status=HTTPStatus.CREATED if fresh else HTTPStatus.OK)
+
+
+class SemanticResolutions(ArchiveView):
+    """Resolve a semantic receipt."""
+
+    scope = "recalls"
+
+    @shapes.operation(
+        "resolveByMeaning",
+        {200: ("Every selected note with its text, for this one use.", shapes.RESOLVED)},
+        tag="recalls",
+        request=shapes.NOTHING,
+        required=False,
+        parameters=[shapes.NS, shapes.REQUEST_ID],
+        refuses=(
+            *shapes.IN_NAMESPACE,
+            *schema.IN_GENERATION,
+            ours.SemanticOff,
+            refusals.ReceiptAbsent,
+            refusals.ReceiptSchemaMismatch,
+            refusals.ReceiptBindingMismatch,
+            refusals.SelectionStale,
+            refusals.IntegrityFailure,
+        ),
+    )
+    def post(self, request: Request, ns: str, request_id: str) -> Response:
+        """Turn a semantic receipt into text while every fence of it holds, all of it or nothing."""
+        wanted = archive_bodies.request_id(request_id)
+        archive_bodies.nothing(self.body(request, optional=True))
+        done = resolve(self.caller(request, ns), wanted)
+        return Response({"receipt_id": str(done.receipt_id), "sources": [source.as_json() for source in done.sources]})
