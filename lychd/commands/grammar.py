@@ -426,11 +426,14 @@ ENTRIES: Final[tuple[Entry, ...]] = (
             ),
             option(
                 "--text-configuration",
-                default=limits.DEFAULT_TEXT_CONFIGURATION,
                 metavar="NAME",
-                help="how words are cut: simple, english, german … (default simple)",
+                help="how words are cut: simple, english, german … (default: as it is, simple at first)",
             ),
-            option("--second-person", action="store_true", help="whoever takes a note in cannot promote it"),
+            option(
+                "--second-person",
+                action=argparse.BooleanOptionalAction,
+                help="whoever takes a note in cannot promote it (default: as it is, no at first)",
+            ),
         ),
     ),
     Entry("namespace list", "list configured namespaces", "namespaces.listed"),

@@ -7,20 +7,25 @@ from archive import canonical
 from archive.models import ConfiguredBinding, Namespace
 from archive.operations import host, migration
 from archive.operations.rebuild import rebuild_lexical
+from archive.requests import well_formed
 from archive.transactions import reading
 from lychd.commands import acting
 from lychd.commands.telling import Progress, Told, pairs, table
 
 
 def configure(options: argparse.Namespace) -> Told:
-    """Serve a namespace under this binding."""
+    """Serve a namespace under this binding; what is not named stays as it is configured."""
+    well_formed("/namespace", options.key)
+    with reading():
+        before = ConfiguredBinding.objects.filter(namespace_key=options.key).first()
+    asked = {"text_configuration": options.text_configuration, "second_person": options.second_person}
+    kept = {} if before is None else {name: getattr(before, name) for name in (*asked, "generation")}
     binding = host.configure_namespace(
         options.key,
         owner=options.owner,
         policy_revision=options.policy,
         by=host.host_actor(),
-        text_configuration=options.text_configuration,
-        second_person=options.second_person,
+        **{**kept, **{name: value for name, value in asked.items() if value is not None}},
     )
     with reading():
         retained = Namespace.objects.filter(key=options.key).first()

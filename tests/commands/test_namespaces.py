@@ -1,5 +1,6 @@
 """Served namespaces, their bindings and the index of their words, on the command line."""
 
+from archive.models import ConfiguredBinding
 from tests import cast
 from tests.cast import GARDEN
 
@@ -18,6 +19,19 @@ def test_a_namespace_is_configured_listed_and_disabled(lychd):
     assert lychd("namespace", "disable", "orchard").code == 0
     assert lychd("namespace", "list", "--json").document["items"][0]["served"] is False
     assert lychd("namespace", "disable", "orchard", "--json").document["code"] == "record_absent"
+
+
+def test_what_a_later_configuration_does_not_name_stays(lychd):
+    """A new policy lets nobody promote alone, asks for no rebuild of the words, and drops no vectors."""
+    configured(lychd, "orchard", "--policy", "p-1", "--second-person", "--text-configuration", "english")
+    ConfiguredBinding.objects.update(generation="g-1")
+
+    later = configured(lychd, "orchard", "--policy", "p-2").document["binding"]
+
+    assert (later["second_person"], later["text_configuration"]) == (True, "english")
+    assert ConfiguredBinding.objects.get().generation == "g-1"
+    changed = configured(lychd, "orchard", "--policy", "p-2", "--no-second-person").document["binding"]
+    assert changed["second_person"] is False
 
 
 def test_what_cannot_be_configured_is_refused(lychd):
