@@ -211,6 +211,9 @@ class Looking(admin.ModelAdmin):  # type: ignore[type-arg]
         return self._selecting(request, self.table.columns)
 
     def get_object(self, request: Any, object_id: str, from_field: Any = None) -> Any:
+        if not self.has_view_permission(request):
+            # The framework asks only once it has looked (R-L-031).
+            raise PermissionDenied
         given = _read(self.opts.pk, object_id)
         rows = self._selecting(request, (*self.table.columns, *self.table.more))
         return None if given is None else rows.filter(pk=given).first()
