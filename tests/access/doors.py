@@ -45,6 +45,16 @@ def _intake(place: Place) -> dict[str, Any]:
     }
 
 
+def _forged(place: Place) -> dict[str, Any]:
+    return {
+        "state": "promoted",
+        "is_superuser": "on",
+        "action": "delete_selected",
+        "_selected_action": "1",
+        "_save": "1",
+    }
+
+
 def _version(number: int) -> Content:
     return lambda place: {"expected_version": number}
 
@@ -65,6 +75,11 @@ _BODIES: Final[dict[str, Content]] = {
     "api/v1/ns/<str:ns>/notes/<str:note_id>/flags": lambda place: {"reason": "outdated"},
     "api/v1/ns/<str:ns>/recalls": lambda place: {"request_id": cast.fresh("q"), "query": "roses sun"},
     "api/v1/ns/<str:ns>/recalls/<str:request_id>/resolve": lambda place: {},
+    "ns/<key:ns>/people/grant": lambda place: {"subject": "charlie", "role": "recaller", "confirmed": "yes"},
+    "ns/<key:ns>/people/withdraw": lambda place: {"subject": "writer", "role": "writer", "confirmed": "yes"},
+    "ns/<key:ns>/people/token": lambda place: {"subject": "writer"},
+    "ns/<key:ns>/people/token-end": lambda place: {"prefix": "lychd_"},
+    "ns/<key:ns>/people/second-person": lambda place: {"required": "yes", "confirmed": "yes"},
     "sign-in": lambda place: {"username": "charlie", "password": "wrong"},
     "sign-out": lambda place: {},
     "ns/<key:ns>/notes/<uuid:note_id>/promote": _version(1),
@@ -73,10 +88,12 @@ _BODIES: Final[dict[str, Content]] = {
     "ns/<key:ns>/notes/<uuid:note_id>/later": lambda place: {"queue": ""},
     "ns/<key:ns>/review/preview": _ticked,
     "ns/<key:ns>/transitions": _ticked,
+    "ns/<key:ns>/intakes": lambda place: {**_intake(place), "kind": "note", "text": '"Tulips want sand."'},
 }
 _QUERIES: Final = {
     "api/v1/ns/<str:ns>/intakes": "?mine",
     "ns/<key:ns>/notes/<uuid:note_id>/revocation": "?version=2",
+    "ns/<key:ns>/source": "?key=roses",
 }
 _NOWHERE: Final = {
     "^api(?:/(?P<rest>.*))?$": "api/v1/nothing",
@@ -90,6 +107,7 @@ def address(entrance: Entrance, place: Place) -> str:
     note = place.candidate if pattern.endswith(("/promote", "/text")) else place.promoted
     request = place.intake_id if "/intakes/" in pattern else place.receipt_id
     names = {"ns": place.key, "note_id": str(note), "request_id": request}
+    names["object_id"] = place.records.get(pattern.removeprefix("admin/").partition("/<")[0], "")
     return "/" + re.sub(r"<\w+:(\w+)>", lambda found: names[found[1]], pattern) + _QUERIES.get(entrance.address, "")
 
 
@@ -147,7 +165,9 @@ def at_pages(entrance: Entrance, role: str, ground: Ground, place: Place) -> Met
     client.cookies.pop("messages", None)
     where = address(entrance, place)
     answer: Any = (
-        client.get(where) if entrance.method == "GET" else client.post(where, _BODIES[entrance.address](place))
+        client.get(where)
+        if entrance.method == "GET"
+        else client.post(where, _BODIES.get(entrance.address, _forged)(place))
     )
     if answer.status_code == 302:
         return Met("?" if answer["Location"].startswith("/sign-in") else "+", b"", "", 302)
@@ -163,6 +183,11 @@ def at_pages(entrance: Entrance, role: str, ground: Ground, place: Place) -> Met
         # To somebody who is allowed: the way around is kept, and says where one is.
         alike = _WAY_AROUND.sub(b"", alike)
     return Met(_SIGNS.get(found[1], found[1]), alike, shown, answer.status_code)
+
+
+def at_admin(entrance: Entrance, role: str, ground: Ground, place: Place) -> Met:
+    """Look at a table, each role at a record that is its own."""
+    return at_pages(entrance, role, ground, ground.places["others"] if role == "neighbour" else place)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -235,7 +260,7 @@ def at_tasks(entrance: Entrance, role: str, ground: Ground, place: Place) -> Met
     return Met("+" if code is None else _SIGNS.get(code, code), str(code).encode(), record.getMessage())
 
 
-DOORS: Final = {"api": at_api, "page": at_pages, "command": at_commands, "task": at_tasks}
+DOORS: Final = {"api": at_api, "page": at_pages, "admin": at_admin, "command": at_commands, "task": at_tasks}
 
 
 def take(entrance: Entrance, role: str, ground: Ground, place: Place) -> Met:
@@ -245,7 +270,7 @@ def take(entrance: Entrance, role: str, ground: Ground, place: Place) -> Met:
 
 def raw(entrance: Entrance, method: str, role: str, ground: Ground, place: Place) -> Any:
     """Ask at the address of an entrance with any method."""
-    client, headers = _client(ground, role, session=entrance.door == "page")
+    client, headers = _client(ground, role, session=entrance.door != "api")
     return client.generic(method, address(entrance, place).partition("?")[0], headers=headers)
 
 

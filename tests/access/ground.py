@@ -14,18 +14,23 @@ from uuid import UUID, uuid4
 
 import psycopg
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.test import Client, override_settings
 from psycopg import sql
 
 from archive.authority import PURPOSE_OF, Action, Caller
 from archive.bindings import Binding, require_profile
-from archive.lifecycle import State
+from archive.lifecycle import Reason, State
+from archive.models import Namespace, Principal, Token
 from archive.operations import host
+from archive.operations.flag import flag
 from archive.operations.intake import intake_many
+from archive.operations.migration import migrate
 from archive.operations.recall import recall
 from archive.operations.transition import promote
 from archive.records import NoteRecord
 from archive.requests import Intake, LexicalRecall
+from inspection.admin.tables import site
 from semantic.operations.generations import register
 from semantic.operations.preparation import prepare
 from semantic.presets import STAND_IN
@@ -51,6 +56,8 @@ class Place:
     intake_id: str = "taken"
     receipt_id: str = "asked"
     derivation: UUID = field(default_factory=uuid4)
+    records: dict[str, str] = field(default_factory=dict)
+    """A row of each table of the admin that belongs here, by app and model."""
 
 
 @dataclass
@@ -191,6 +198,31 @@ def _furnish(place: Place, binding: Binding, reader: str) -> None:
     place.derivation = prepare(Caller("deriver", binding), place.promoted).derivation.id
 
 
+def _tell_a_story(place: Place) -> None:
+    """A flag, and a change of policy that was taken back."""
+    for policy in (EARLIER, POLICY):
+        binding = host.configure_namespace(place.key, owner=cast.OWNER, policy_revision=policy, by="host:tests")
+        migrate(Caller("operator", binding), reason="there and back")
+    flag(Caller("writer", binding), place.promoted, Reason.OUTDATED)
+
+
+def _records(key: str, subject: str) -> Iterator[tuple[str, str]]:
+    for model in site._registry:
+        rows: QuerySet[Any] = model._default_manager.all()
+        names = {one.name for one in model._meta.get_fields()}
+        if "namespace" in names:
+            rows = rows.filter(namespace__key=key)
+        elif "namespace_key" in names:
+            rows = rows.filter(namespace_key=key)
+        elif model is Namespace:
+            rows = rows.filter(key=key)
+        elif model is Principal:
+            rows = rows.filter(subject=subject)
+        elif model is Token:
+            rows = rows.filter(principal__subject=subject)
+        yield f"{model._meta.app_label}/{model._meta.model_name}", str(rows.values_list("pk", flat=True)[0])
+
+
 DERIVING: Final = {
     "derivation": {
         "generation": "notes-1",
@@ -238,6 +270,10 @@ def planted(owner: "psycopg.Connection[Any]", shelf: Path) -> Iterator[Ground]:
             ground.browsers[role] = Client(raise_request_exception=False)
             ground.browsers[role].force_login(user)
         ground.places = {state: ground.fresh(state) for state in table.STATES}
+        for state, subject in (("own", "writer"), ("others", "neighbour")):
+            with _open():
+                _tell_a_story(ground.places[state])
+            ground.places[state].records = dict(_records(ground.places[state].key, subject))
         yield ground
 
 

@@ -23,13 +23,6 @@ def addresses(patterns: Sequence[Pattern], before: str = "") -> Iterator[str]:
             yield here
 
 
-def mounts_admin(patterns: Sequence[Pattern]) -> bool:
-    """Whether any admin site hangs in the resolver."""
-    return any(
-        isinstance(one, URLResolver) and (one.app_name == "admin" or mounts_admin(one.url_patterns)) for one in patterns
-    )
-
-
 def commands() -> dict[str, str]:
     """Every command of the framework's registry and the app that brings it."""
     return {

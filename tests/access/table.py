@@ -14,7 +14,8 @@ while nothing was ever taken in.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 ROLES: Final = {
@@ -96,10 +97,18 @@ POST ns/<key:ns>/notes/<uuid:note_id>/promote              promote              
 POST ns/<key:ns>/notes/<uuid:note_id>/archive              archive               ?  -  -  -  -  -  -  -  -  | -  -  +  -  -  -  | binding_mismatch namespace_absent
 POST ns/<key:ns>/notes/<uuid:note_id>/revoke               revoke                ?  -  -  -  -  -  -  -  -  | -  -  +  -  -  -  | binding_mismatch namespace_absent
 POST ns/<key:ns>/notes/<uuid:note_id>/later                review                ?  -  -  -  -  -  -  -  -  | -  -  +  -  -  -  | binding_mismatch namespace_absent
+GET  ns/<key:ns>/source                                    inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  -  | binding_mismatch record_absent
+POST ns/<key:ns>/intakes                                   intake                ?  -  -  -  -  -  -  -  -  | +  -  -  -  -  -  | binding_mismatch +
 GET  ns/<key:ns>/receipts                                  inspect_receipt       ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | binding_mismatch +
 GET  ns/<key:ns>/receipts/<key:request_id>                 inspect_receipt       ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | binding_mismatch receipt_absent
 GET  ns/<key:ns>/receipts/<key:request_id>/file            inspect_receipt       ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | binding_mismatch receipt_absent
 GET  ns/<key:ns>/events                                    inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  -  | binding_mismatch +
+GET  ns/<key:ns>/people                                    grant                 ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
+POST ns/<key:ns>/people/grant                              grant                 ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
+POST ns/<key:ns>/people/withdraw                           grant                 ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
+POST ns/<key:ns>/people/token                              grant                 ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
+POST ns/<key:ns>/people/token-end                          grant                 ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
+POST ns/<key:ns>/people/second-person                      configure_namespace   ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
 GET  ^(?!api(?:/|$)|admin$|static/|media/)(?P<address>.*)$ .                     0  0  0  0  0  0  0  0  0  | 0  0  0  0  0  0  | .                .
 """  # noqa: E501
 """People, by their session; and the two probes."""
@@ -125,6 +134,34 @@ command                                                    action               
      namespace migrate                                     migrate_binding       ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                namespace_absent
 """  # noqa: E501
 """Whoever runs them names a principal; `st` names one that there is not."""
+
+ADMIN: Final = """
+                                                                                 no right whatever          | roles
+table                                                      action                an st ch ex wi in ne ou ro | wr re cu ip op de | changed          absent
+
+GET  admin/                                                .                     ?  -  -  -  -  -  +  -  -  | -  -  +  +  +  +  | .                .
+GET  admin/archive/namespace/                              inspect_metadata      ?  -  -  -  -  -  +  -  -  | -  -  +  +  +  -  | .                .
+GET  admin/archive/note/                                   inspect_metadata      ?  -  -  -  -  -  +  -  -  | -  -  +  +  +  -  | .                .
+GET  admin/archive/source/                                 inspect_metadata      ?  -  -  -  -  -  +  -  -  | -  -  +  +  +  -  | .                .
+GET  admin/archive/lifecycleevent/                         inspect_metadata      ?  -  -  -  -  -  +  -  -  | -  -  +  +  +  -  | .                .
+GET  admin/archive/intakerequest/                          inspect_metadata      ?  -  -  -  -  -  +  -  -  | -  -  +  +  +  -  | .                .
+GET  admin/archive/flag/                                   inspect_metadata      ?  -  -  -  -  -  +  -  -  | -  -  +  +  +  -  | .                .
+GET  admin/archive/recall/                                 inspect_receipt       ?  -  -  -  -  -  +  -  -  | -  -  -  +  +  -  | .                .
+GET  admin/semantic/generation/                            inspect_derivation    ?  -  -  -  -  -  +  -  -  | -  -  -  +  +  +  | .                .
+GET  admin/semantic/derivation/                            inspect_derivation    ?  -  -  -  -  -  +  -  -  | -  -  -  +  +  +  | .                .
+GET  admin/archive/bindingmigration/                       inspect_metadata      ?  -  -  -  -  -  +  -  -  | -  -  +  +  +  -  | .                .
+GET  admin/archive/memoryspace/                            inspect_metadata      ?  -  -  -  -  -  +  -  -  | -  -  +  +  +  -  | .                .
+GET  admin/archive/configuredbinding/                      discover_configuration ?  -  -  -  -  -  +  -  -  | -  -  -  +  +  -  | .                .
+GET  admin/archive/configuredbindinghistory/               discover_configuration ?  -  -  -  -  -  +  -  -  | -  -  -  +  +  -  | .                .
+GET  admin/archive/grant/                                  grant                 ?  -  -  -  -  -  +  -  -  | -  -  -  -  +  -  | .                .
+GET  admin/archive/principal/                              grant                 ?  -  -  -  -  -  +  -  -  | -  -  -  -  +  -  | .                .
+GET  admin/archive/token/                                  grant                 ?  -  -  -  -  -  +  -  -  | -  -  -  -  +  -  | .                .
+GET  admin/archive/role/                                   grant                 ?  -  -  -  -  -  +  -  -  | -  -  -  -  +  -  | .                .
+"""  # noqa: E501
+"""Tables to look at, by session. A line is the list, a record at `<path:object_id>/change/`, and forms sent there.
+
+A record is one of a namespace of the role's own; no form is taken from anybody.
+"""
 
 TASKS: Final = """
                                                                                  no right whatever          | roles
@@ -181,8 +218,8 @@ FRAMEWORK: Final = frozenset(
 )
 """Apps whose commands are the host's own, as a shell is."""
 
-ADMIN: Final = frozenset({"auth.Group", "auth.User"})
-"""What the framework registers by itself with its admin site. The site is mounted nowhere."""
+UNMOUNTED: Final = frozenset({"auth.Group", "auth.User"})
+"""What the framework registers by itself with its own admin site. That site is mounted nowhere."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +265,14 @@ class Entrance:
 
 _READING: Final = frozenset(
     {"notes", "notes --mine", "note", "review", "events", "events NOTE", "resolve", "receipt show"}
-    | {"api/v1/ns/<str:ns>/recalls/<str:request_id>/resolve", "ns/<key:ns>/notes/<uuid:note_id>/later", "ns/<key:ns>/review/preview"}
+    | {
+        "api/v1/ns/<str:ns>/recalls/<str:request_id>/resolve",
+        "ns/<key:ns>/notes/<uuid:note_id>/later",
+        "ns/<key:ns>/review/preview",
+        # What would be done is shown; it is another form that does it.
+        "ns/<key:ns>/people/token",
+        "ns/<key:ns>/people/token-end",
+    }
 )
 _ROW: Final = re.compile(
     r"(?P<method>[A-Z]+|) +(?P<address>\S+(?: \S+)*?) +(?P<action>[a-z_]+|\.)"
@@ -249,9 +293,19 @@ def _read(door: str, grid: str) -> tuple[Entrance, ...]:
     return tuple(found)
 
 
+def _looked_at(lists: tuple[Entrance, ...]) -> Iterator[Entrance]:
+    """The list and the record of a table, and the forms that somebody might send there."""
+    for one in lists:
+        for address in (one.address, *([f"{one.address}<path:object_id>/change/"] if one.action else [])):
+            yield replace(one, address=address)
+            refused = {role: "?" if sign == "?" else "-" for role, sign in one.signs.items()}
+            yield replace(one, address=address, method="POST", signs=refused)
+
+
 ENTRANCES: Final = (
     *_read("api", API),
     *_read("page", PAGES),
+    *_looked_at(_read("admin", ADMIN)),
     *_read("command", COMMANDS),
     *_read("task", TASKS),
 )

@@ -174,7 +174,8 @@ def test_whoever_is_allowed_does_wait(here: Ground, impatient: None) -> None:
     place = here.places["own"]
     with somebody_at_work(place):
         for entrance in INSIDE:
-            if entrance.action in ("discover_configuration",):
+            if entrance.action == "discover_configuration" or "/people" in entrance.address:
+                # They look at the host's own tables alone.
                 continue
             role = next(role for role in table.GRANTED if entrance.signs[role] == "+")
             assert doors.take(entrance, role, here, place).outcome == "archive_timeout", str(entrance)
