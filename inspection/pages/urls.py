@@ -5,7 +5,7 @@ from typing import Final
 from django.urls import URLPattern, path
 
 from archive.curation import urls as _curation  # noqa: F401 - registers the converter of keys
-from inspection.pages import bulk, desk, sign, views
+from inspection.pages import bulk, desk, find, sign, views
 
 _NS: Final = "ns/<key:ns>"
 
@@ -23,4 +23,5 @@ urlpatterns: list[URLPattern] = [
     path(f"{_NS}/receipts/<key:request_id>", views.receipt, name="receipt"),
     path(f"{_NS}/receipts/<key:request_id>/file", views.receipt_file, name="receipt-file"),
     path(f"{_NS}/events", views.events, name="events"),
+    path(f"{_NS}/find", find.box, name="find"),
 ]

@@ -77,6 +77,7 @@ def views(here: Shelf) -> tuple[View, ...]:
         View("receipt", f"{ns}/receipts/{here.receipt}"),
         View("receipt-miss", f"{ns}/receipts/{here.miss}"),
         View("events", f"{ns}/events"),
+        View("find", f"{ns}/find"),
         View("people", f"{ns}/people", KEEPER),
         View("people-refused", f"{ns}/people", AUDITOR),
         View("tables", "/admin/"),

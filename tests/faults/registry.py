@@ -501,6 +501,28 @@ LOOKED_AT: Final = (
     ),
 )
 
+FIND: Final = "tests/pages/test_find.py::"
+
+FOUND: Final = (
+    Fault(
+        "authority: an identifier is looked for unasked",
+        Code("inspection.find:_allowed", "authority.decide(questions, point)", "[True] * len(questions)"),
+        (f"{FIND}test_what_may_not_be_inspected_is_not_found",),
+        ("inspection.find:_allowed decide",),
+    ),
+    Fault(
+        "authority: an identifier is shown without asking again",
+        Code("inspection.find:find", "_allowed(caller, term, Point.A2) != allowed", "False"),
+        (f"{FIND}test_a_grant_that_ends_meanwhile_takes_the_answer_with_it",),
+    ),
+    Fault(
+        "hold: an identifier is looked for at no one moment",
+        Code("inspection.find:find", "snapshot(", f"{LOOSE}snapshot("),
+        (f"{FIND}test_looking_is_read_only_and_selects_no_text",),
+        ("inspection.find:find snapshot",),
+    ),
+)
+
 PEOPLE: Final = "tests/pages/test_people.py::"
 
 MANAGED: Final = (
@@ -988,6 +1010,7 @@ FAULTS: Final = (
     *TRANSACTIONS,
     *UNASKED,
     *LOOKED_AT,
+    *FOUND,
     *MANAGED,
     *AUTHORITY,
     *GRANTS,
