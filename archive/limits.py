@@ -20,6 +20,9 @@ MIGRATION_REASON_MAX: Final = 512
 NOTE_TEXT_MAX_CHARS: Final = 16_384
 NOTE_TEXT_MAX_BYTES: Final = 65_536
 QUERY_MAX_CHARS: Final = 1_024
+# No language needs thirty (Unicode's Stream-Safe Text). PostgreSQL puts a run of marks in order in quadratic time, deaf
+# to every time-out: one note of marks alone would hold its namespace for half a minute when it is promoted.
+MARKS_IN_A_ROW_MAX: Final = 64
 
 # Recall budgets.
 TOP_K_MIN: Final = 1

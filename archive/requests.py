@@ -21,6 +21,7 @@ _ADDRESS_KEY = re.compile(limits.ADDRESS_KEY_PATTERN)
 _ALPHABET = "letters, digits, '.', '_', ':'"
 _BEGINNING = "beginning with a letter or digit"
 _REFERENCE = re.compile(limits.REFERENCE_PATTERN)
+_MARKS = frozenset({"Mn", "Mc", "Me", "Cn"})
 
 
 class Checker:
@@ -97,6 +98,17 @@ def is_blank(text: str) -> bool:
     )
 
 
+def marks_in_a_row(text: str) -> int:
+    """Count the longest run of combining marks; what has no meaning yet may become one."""
+    if text.isascii():
+        return 0
+    longest = run = 0
+    for letter in text:
+        run = run + 1 if unicodedata.category(letter) in _MARKS else 0
+        longest = max(longest, run)
+    return longest
+
+
 def _encodable(value: str) -> bool:
     try:
         value.encode("utf-8")
@@ -132,6 +144,8 @@ class Intake:
         check.whole_text("/text", self.text)
         if not check.faults and is_blank(self.text):
             check.fault("/text", "holds no visible character")
+        if marks_in_a_row(self.text) > limits.MARKS_IN_A_ROW_MAX:
+            check.fault("/text", f"holds more than {limits.MARKS_IN_A_ROW_MAX} combining marks in a row")
         check.settle()
         for name, moment in (("retain_until", self.retain_until), ("observed_at", self.observed_at)):
             if moment is not None:

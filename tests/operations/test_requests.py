@@ -166,6 +166,22 @@ def test_each_of_these_has_a_bound_of_its_own(field, pointer, bound):
     assert pointers(no) == [pointer]
 
 
+@pytest.mark.parametrize("mark", ["\u0301", "\u0f73", "\u0e38", "\U000105ff"])
+def test_marks_stand_in_a_row_up_to_a_bound(mark):
+    """However they decompose, and whatever stands between two rows."""
+    row = "a" + mark * limits.MARKS_IN_A_ROW_MAX
+    assert Intake("r1", "s", "1", row * 9).text == row * 9
+    with pytest.raises(InvalidRequest) as no:
+        Intake("r1", "s", "1", row + mark)
+    assert pointers(no) == ["/text"]
+
+
+def test_the_worst_rows_of_marks_that_are_taken_can_be_promoted_in_time(alice):
+    half = limits.MARKS_IN_A_ROW_MAX // 2
+    worst = ("a" + "\u0344" * half + "\u0f73" * half) * 252
+    assert cast.promoted(alice, worst).state == "promoted"
+
+
 @pytest.mark.parametrize("field", ["retain_until", "observed_at"])
 def test_a_time_needs_an_offset(field):
     Intake("r1", "s", "1", "Roses.", **{field: datetime(2026, 1, 1, tzinfo=UTC)})
