@@ -9,10 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q
 
 from archive.authority import Action, Caller
-from archive.models import Namespace
+from archive.lifecycle import State as NoteState
+from archive.models import Namespace, Note
 from archive.transactions import moment
 from inspection.cursors import List, Page, PageRequest
 from inspection.reads import _read
@@ -137,3 +138,21 @@ def _rows(namespace: Namespace):  # type: ignore[no-untyped-def]
         .only(*METADATA, "generation__reference")
         .filter(namespace=namespace)
     )
+
+
+def underived(caller: Caller, generation: str, *, after: UUID | None, limit: int) -> tuple[UUID, ...]:
+    """Name the next promoted notes without a complete derivation in a generation, in the order of their identities."""
+    keys = {"list": "underived", "generation": generation, "after": None if after is None else str(after)}
+
+    def look(namespace: Namespace | None) -> tuple[UUID, ...]:
+        if namespace is None:
+            return ()
+        complete = Derivation.objects.filter(
+            note_id=OuterRef("pk"), generation__reference=generation, state=State.COMPLETE.value
+        )
+        rows = Note.objects.filter(~Exists(complete), namespace=namespace, state=NoteState.PROMOTED.value)
+        if after is not None:
+            rows = rows.filter(id__gt=after)
+        return tuple(rows.order_by("id").values_list("id", flat=True)[:limit])
+
+    return _read(caller, Action.INSPECT_DERIVATION, {**keys, "limit": limit}, look)

@@ -1,0 +1,5 @@
+"""`manage.py derive`, the same as `lychd derive`."""
+
+from lychd.commands.framework import coat
+
+Command = coat("derive")

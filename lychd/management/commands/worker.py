@@ -1,0 +1,5 @@
+"""`manage.py worker`, the same as `lychd worker`."""
+
+from lychd.commands.framework import coat
+
+Command = coat("worker")
