@@ -201,7 +201,7 @@ UNHELD: Final = (
     _unheld(
         "archive.operations.rebuild:_passed",
         *("held", "rebuild", A_CHANGE),
-        before="while after < _END:\n        with ",
+        before="try:\n            with ",
     ),
     _unheld(
         "archive.operations.rebuild:_passed",
