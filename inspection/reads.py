@@ -7,7 +7,7 @@ never retained lists empty; one under another binding refuses instead, and so do
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, time, timedelta
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, TypeVar
@@ -15,12 +15,14 @@ from uuid import UUID
 
 from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
+from django.db.models.functions import TruncDate
+from django.utils import timezone
 
 from archive import authority, bindings, canonical, limits, receipts
 from archive.authority import Action, AuthorityQuestion, Caller, Point
 from archive.bindings import Binding
 from archive.gates import gate
-from archive.lifecycle import State
+from archive.lifecycle import Cause, State
 from archive.models import Grant, IntakeRequest, LifecycleEvent, Namespace, Note, Recall
 from archive.records import METADATA, EventRecord, NoteRecord
 from archive.refusals import AuthorityRefused, Fault, InvalidRequest, ReceiptAbsent, RecordAbsent
@@ -361,6 +363,48 @@ def overview(caller: Caller) -> Overview:
         return Overview(counts, oldest, Recall.objects.filter(namespace=namespace).count())
 
     return _read(caller, Action.INSPECT_METADATA, {"part": "overview"}, look)
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """How many decisions of each kind were taken on one day, in the zone of the service."""
+
+    day: date
+    counts: dict[str, int]
+
+
+_DECIDED: Final = (State.PROMOTED, State.ARCHIVED, State.REVOKED)
+DAYS_SHOWN: Final = 30
+
+
+def decisions_by_day(caller: Caller) -> tuple[Day, ...]:
+    """Count what people decided on each of the last thirty days; what a promotion archived with it is not counted."""
+    today = timezone.localdate()
+    days = [today - timedelta(days=back) for back in reversed(range(DAYS_SHOWN))]
+
+    def look(namespace: Namespace | None) -> tuple[Day, ...]:
+        counted = {day: {state.value: 0 for state in _DECIDED} for day in days}
+        if namespace is not None:
+            begun = timezone.make_aware(datetime.combine(days[0], time.min))
+            rows = (
+                LifecycleEvent.objects.filter(
+                    namespace=namespace,
+                    created_at__gte=begun,
+                    cause=Cause.EXPLICIT.value,
+                    to_state__in=[state.value for state in _DECIDED],
+                )
+                .annotate(day=TruncDate("created_at"))
+                .values("day", "to_state")
+                .annotate(n=Count("id"))
+                .values_list("day", "to_state", "n")
+            )
+            for day, state, count in rows:
+                # One that the database stamped after midnight, when the page began before it, is of no day shown.
+                if day in counted:
+                    counted[day][state] = count
+        return tuple(Day(day, counted[day]) for day in days)
+
+    return _read(caller, Action.INSPECT_METADATA, {"part": "decisions"}, look)
 
 
 # --- configuration ---------------------------------------------------------------------------------------------------

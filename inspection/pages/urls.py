@@ -5,7 +5,7 @@ from typing import Final
 from django.urls import URLPattern, path
 
 from archive.curation import urls as _curation  # noqa: F401 - registers the converter of keys
-from inspection.pages import bulk, desk, find, sign, views
+from inspection.pages import bulk, desk, find, generations, sign, views
 
 _NS: Final = "ns/<key:ns>"
 
@@ -24,4 +24,6 @@ urlpatterns: list[URLPattern] = [
     path(f"{_NS}/receipts/<key:request_id>/file", views.receipt_file, name="receipt-file"),
     path(f"{_NS}/events", views.events, name="events"),
     path(f"{_NS}/find", find.box, name="find"),
+    path(f"{_NS}/generations", generations.generations, name="generations"),
+    path(f"{_NS}/generations/numbers", generations.numbers, name="generations-numbers"),
 ]

@@ -27,6 +27,7 @@ from archive.refusals import (
 from archive.requests import Checker
 from inspection import reads
 from inspection.cursors import PageRequest
+from inspection.generations import Progress, named_generation, progress
 
 _LATEST: Final = 6
 _GET: Final = ("GET", "HEAD")
@@ -60,8 +61,20 @@ def home(request: HttpRequest, caller: Caller) -> HttpResponse:
         "latest": latest,
         "base": f"{request.scheme}://{request.get_host()}/api/v1/ns/{caller.namespace}",
         "may_grant": management.may(caller, Action.GRANT),
+        "decided": reads.decisions_by_day(caller),
+        "coverage": _coverage(caller),
     }
     return render(request, "pages/home.html", shown)
+
+
+def _coverage(caller: Caller) -> tuple[Progress, ...]:
+    """The generations in use, for whoever may inspect derivations; while derivation is off nothing is asked."""
+    if named_generation(caller) is None:
+        return ()
+    try:
+        return tuple(one for one in progress(caller) if one.status.generation.retired_at is None)
+    except AuthorityRefused:
+        return ()
 
 
 @in_namespace(*_GET)

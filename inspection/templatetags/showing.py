@@ -1,7 +1,7 @@
 """How records look on a page: ages, states, digests, bars. Every tag formats; none queries."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -25,6 +25,9 @@ _MEANING: Final = {
 _JOINT: Final = re.compile(r"(?<=[/:._-])")
 _BAR_WIDTH: Final = 640
 _BAR_LEAST: Final = 6
+_CHART_HEIGHT: Final = 96
+_CHART_STEP: Final = 20
+_CHART_LEAST: Final = 4
 
 
 def _age(moment: datetime) -> str:
@@ -101,6 +104,29 @@ def ticked(sentence: str) -> SafeString:
 
 def _code(part: str) -> SafeString:
     return format_html("<code>{}</code>", part)
+
+
+@register.simple_tag
+def day_chart(days: Sequence[Any]) -> dict[str, Any]:
+    """Lay decisions out as one column a day, each kind stacked; a day without any has no column."""
+    most = max((sum(one.counts.values()) for one in days), default=0)
+    columns: list[dict[str, Any]] = []
+    for place, one in enumerate(days):
+        y = _CHART_HEIGHT
+        for state, count in one.counts.items():
+            if count:
+                height = max(_CHART_LEAST, round((_CHART_HEIGHT - 2 * _CHART_LEAST) * count / most))
+                y -= height
+                columns.append({"state": state, "x": place * _CHART_STEP, "y": max(y, 0), "height": height})
+    totals = {state: sum(one.counts[state] for one in days) for state in (days[0].counts if days else ())}
+    return {
+        "columns": columns,
+        "width": len(days) * _CHART_STEP,
+        "height": _CHART_HEIGHT,
+        "total": sum(totals.values()),
+        "sentence": f"Decisions of {len(days)} days: " + ", ".join(f"{n} {state}" for state, n in totals.items()),
+        "busy": [one for one in days if any(one.counts.values())],
+    }
 
 
 @register.simple_tag

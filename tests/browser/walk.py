@@ -78,6 +78,7 @@ def views(here: Shelf) -> tuple[View, ...]:
         View("receipt-miss", f"{ns}/receipts/{here.miss}"),
         View("events", f"{ns}/events"),
         View("find", f"{ns}/find"),
+        View("generations-none", f"{ns}/generations"),
         View("people", f"{ns}/people", KEEPER),
         View("people-refused", f"{ns}/people", AUDITOR),
         View("tables", "/admin/"),
