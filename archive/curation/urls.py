@@ -5,7 +5,7 @@ from typing import Final
 from django.urls import URLPattern, path, register_converter
 
 from archive import limits
-from archive.curation import bulk, views
+from archive.curation import again, bulk, views
 from archive.lifecycle import State
 
 
@@ -31,4 +31,5 @@ urlpatterns: list[URLPattern] = [
     path(f"{_NOTE}/revoke", views.decide, {"to_state": State.REVOKED}, name="revoke"),
     path(f"{_NOTE}/later", views.later, name="later"),
     path("ns/<key:ns>/transitions", bulk.confirm, name="bulk-confirm"),
+    path("ns/<key:ns>/intakes", again.take_in, name="take-in"),
 ]

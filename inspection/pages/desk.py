@@ -54,7 +54,7 @@ def review(request: HttpRequest, caller: Caller) -> HttpResponse:
             "reasons": tuple(Reason),
             "next": seen.beside(1),
             "previous": seen.beside(-1),
-            **_change(seen.reviewed.promoted_text, seen.reviewed.text),
+            **changed(seen.reviewed.promoted_text, seen.reviewed.text),
         }
     return render(request, "pages/review.html", shown)
 
@@ -91,7 +91,8 @@ class Shown:
     pieces: tuple[Piece, ...] = field(repr=False)
 
 
-def _change(earlier: str | None, later: str) -> dict[str, Any]:
+def changed(earlier: str | None, later: str) -> dict[str, Any]:
+    """What a page shows of a change; without an earlier text, the later one alone."""
     text = visible(later)
     if earlier is None:
         return {"text": text, "change": None}

@@ -5,7 +5,7 @@ from typing import Final
 from django.urls import URLPattern, path
 
 from archive.curation import urls as _curation  # noqa: F401 - registers the converter of keys
-from inspection.pages import bulk, desk, find, generations, sign, views
+from inspection.pages import bulk, desk, find, generations, search, sign, source, views
 
 _NS: Final = "ns/<key:ns>"
 
@@ -19,6 +19,8 @@ urlpatterns: list[URLPattern] = [
     path(f"{_NS}/notes", views.notes, name="notes"),
     path(f"{_NS}/notes/<uuid:note_id>", views.note, name="note"),
     path(f"{_NS}/notes/<uuid:note_id>/revocation", views.revocation, name="revocation"),
+    path(f"{_NS}/search", search.search, name="search"),
+    path(f"{_NS}/source", source.source, name="source"),
     path(f"{_NS}/receipts", views.receipts, name="receipts"),
     path(f"{_NS}/receipts/<key:request_id>", views.receipt, name="receipt"),
     path(f"{_NS}/receipts/<key:request_id>/file", views.receipt_file, name="receipt-file"),

@@ -2,7 +2,7 @@
 
 import json
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -139,15 +139,28 @@ def note(request: HttpRequest, caller: Caller, note_id: UUID) -> HttpResponse:
     if reviewed is not None:
         shown["text"] = visible(reviewed.text)
         shown["promoted"] = reviewed.promoted
+        if record.state == State.ARCHIVED and management.may(caller, Action.INTAKE):
+            shown["again"] = _again(record, reviewed.text)
         shown["promoted_text"] = None if reviewed.promoted_text is None else visible(reviewed.promoted_text)
     return render(request, "pages/tombstone.html" if record.state == State.REVOKED else "pages/note.html", shown)
+
+
+def _again(record: NoteRecord, text: str) -> dict[str, str]:
+    """What the form carries that takes an archived text in again: one identity a page, so that sent twice is once."""
+    room = limits.IDENTIFIER_MAX - len("-again")
+    return {
+        "request_id": f"again-{uuid4()}",
+        "revision": f"{record.source_revision[:room]}-again",
+        "text": json.dumps(text),
+    }
 
 
 @in_namespace(*_GET)
 def revocation(request: HttpRequest, caller: Caller, note_id: UUID) -> HttpResponse:
     """Say what a revocation would destroy, and ask once more; this page itself decides nothing."""
     asked = _query(request, {"version", "queue"})
-    queue = queue_in(asked["queue"]) if "queue" in asked else None
+    # An empty one is the whole queue, and to be led back to.
+    queue = queue_in(asked.get("queue", "")) if "queue" in request.GET else None
     record = reads.note_record(caller, note_id)
     if asked.get("version") != str(record.lifecycle_version):
         return _moved_on(request, caller, record)

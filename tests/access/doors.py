@@ -88,6 +88,7 @@ _BODIES: Final[dict[str, Content]] = {
     "ns/<key:ns>/notes/<uuid:note_id>/later": lambda place: {"queue": ""},
     "ns/<key:ns>/review/preview": _ticked,
     "ns/<key:ns>/transitions": _ticked,
+    "ns/<key:ns>/search": lambda place: {"query": "roses", "asker": "recaller"},
     "ns/<key:ns>/intakes": lambda place: {**_intake(place), "kind": "note", "text": '"Tulips want sand."'},
 }
 _QUERIES: Final = {

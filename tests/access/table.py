@@ -98,6 +98,8 @@ POST ns/<key:ns>/notes/<uuid:note_id>/archive              archive              
 POST ns/<key:ns>/notes/<uuid:note_id>/revoke               revoke                ?  -  -  -  -  -  -  -  -  | -  -  +  -  -  -  | binding_mismatch namespace_absent
 POST ns/<key:ns>/notes/<uuid:note_id>/later                review                ?  -  -  -  -  -  -  -  -  | -  -  +  -  -  -  | binding_mismatch namespace_absent
 GET  ns/<key:ns>/source                                    inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  -  | binding_mismatch record_absent
+GET  ns/<key:ns>/search                                    review                ?  -  -  -  -  -  -  -  -  | -  -  +  -  -  -  | binding_mismatch +
+POST ns/<key:ns>/search                                    review                ?  -  -  -  -  -  -  -  -  | -  -  +  -  -  -  | binding_mismatch +
 POST ns/<key:ns>/intakes                                   intake                ?  -  -  -  -  -  -  -  -  | +  -  -  -  -  -  | binding_mismatch +
 GET  ns/<key:ns>/receipts                                  inspect_receipt       ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | binding_mismatch +
 GET  ns/<key:ns>/receipts/<key:request_id>                 inspect_receipt       ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | binding_mismatch receipt_absent
@@ -269,6 +271,7 @@ _READING: Final = frozenset(
         "api/v1/ns/<str:ns>/recalls/<str:request_id>/resolve",
         "ns/<key:ns>/notes/<uuid:note_id>/later",
         "ns/<key:ns>/review/preview",
+        "ns/<key:ns>/search",
         # What would be done is shown; it is another form that does it.
         "ns/<key:ns>/people/token",
         "ns/<key:ns>/people/token-end",

@@ -72,5 +72,7 @@ def _filled(pattern: URLPattern, here: Nursery) -> Iterator[str]:
             yield f"{address}?version={note.lifecycle_version}" if pattern.name == "revocation" else address
     elif "request_id" in takes:
         yield reverse(pattern.name, args=[cast.GARDEN, here.request_id])
+    elif pattern.name == "source":
+        yield f"{reverse('source', args=[cast.GARDEN])}?key=roses"
     else:
         yield reverse(pattern.name, args=[cast.GARDEN] if "ns" in takes else [])
