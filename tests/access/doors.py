@@ -77,6 +77,7 @@ _BODIES: Final[dict[str, Content]] = {
     "api/v1/ns/<str:ns>/recalls/<str:request_id>/resolve": lambda place: {},
     "ns/<key:ns>/people/grant": lambda place: {"subject": "charlie", "role": "recaller", "confirmed": "yes"},
     "ns/<key:ns>/people/withdraw": lambda place: {"subject": "writer", "role": "writer", "confirmed": "yes"},
+    "ns/<key:ns>/find": lambda place: {"identifier": str(place.promoted)},
     "ns/<key:ns>/people/token": lambda place: {"subject": "writer"},
     "ns/<key:ns>/people/token-end": lambda place: {"prefix": "lychd_"},
     "ns/<key:ns>/people/second-person": lambda place: {"required": "yes", "confirmed": "yes"},

@@ -105,6 +105,10 @@ GET  ns/<key:ns>/receipts                                  inspect_receipt      
 GET  ns/<key:ns>/receipts/<key:request_id>                 inspect_receipt       ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | binding_mismatch receipt_absent
 GET  ns/<key:ns>/receipts/<key:request_id>/file            inspect_receipt       ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | binding_mismatch receipt_absent
 GET  ns/<key:ns>/events                                    inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  -  | binding_mismatch +
+GET  ns/<key:ns>/find                                      inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  +  | +                +
+POST ns/<key:ns>/find                                      inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  +  | binding_mismatch +
+GET  ns/<key:ns>/generations                               inspect_derivation    ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  +  | binding_mismatch +
+GET  ns/<key:ns>/generations/numbers                       inspect_derivation    ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  +  | binding_mismatch +
 GET  ns/<key:ns>/people                                    grant                 ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
 POST ns/<key:ns>/people/grant                              grant                 ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
 POST ns/<key:ns>/people/withdraw                           grant                 ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
@@ -271,6 +275,7 @@ _READING: Final = frozenset(
         "api/v1/ns/<str:ns>/recalls/<str:request_id>/resolve",
         "ns/<key:ns>/notes/<uuid:note_id>/later",
         "ns/<key:ns>/review/preview",
+        "ns/<key:ns>/find",
         "ns/<key:ns>/search",
         # What would be done is shown; it is another form that does it.
         "ns/<key:ns>/people/token",
