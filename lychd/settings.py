@@ -162,6 +162,7 @@ if _production:
     AXES_FAILURE_LIMIT = 5
     AXES_COOLOFF_TIME = 1
     AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+    AXES_LOCKOUT_CALLABLE = "inspection.pages.sign.locked_out"
 
 ROOT_URLCONF = "lychd.urls"
 WSGI_APPLICATION = "lychd.wsgi.application"

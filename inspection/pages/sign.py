@@ -3,11 +3,12 @@
 from typing import Any
 
 from django.contrib.auth.views import LoginView, LogoutView
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import render
 
-from archive.curation.door import refused
-from archive.refusals import Unavailable
+from archive.curation.door import refused, unstored
+from archive.refusals import TooManyRequests, Unavailable
 from archive.transactions import reading
 
 
@@ -24,6 +25,11 @@ class SignIn(LoginView):
         except Unavailable as refusal:
             return refused(request, refusal)
         return response
+
+
+def locked_out(request: HttpRequest, original: object = None, credentials: object = None) -> HttpResponse:
+    """Say that too many wrong passwords were sent; whether the name exists is not said."""
+    return unstored(render(request, "pages/locked_out.html", status=TooManyRequests.status))
 
 
 class SignOut(LogoutView):
