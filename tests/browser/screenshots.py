@@ -15,9 +15,8 @@ def main(arguments: list[str]) -> int:
     folder = Path(arguments[0]).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["SCREENSHOTS"] = str(folder)
-    return int(
-        pytest.main(["-q", "-m", "browser", str(Path(__file__).with_name("test_pages.py")), "-k", "screenshots"])
-    )
+    taken = [str(Path(__file__).with_name(name)) for name in ("test_pages.py", "test_back_office.py")]
+    return int(pytest.main(["-q", "-m", "browser", *taken, "-k", "screenshots or test_back_office"]))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """Every page worth a look, who looks at it, and the ways in which it is looked at."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.browser import shelf
@@ -108,7 +110,7 @@ class Visitor:
     """Somebody in front of the browser, in one look; keeps what the console complains about."""
 
     def __init__(self, browser: "Browser", site: str, looks: Looks) -> None:
-        self._browser, self._site, self._looks = browser, site, looks
+        self._browser, self._site, self._looks, self.looks = browser, site, looks, looks
         self._pages: dict[str | None, Page] = {}
         self.complaints: list[str] = []
         self.strangers: list[str] = []
@@ -129,7 +131,7 @@ class Visitor:
             )
             self._pages[user] = page
             if user is not None:
-                self._sign_in(page, user)
+                sign_in(page, self._site, user)
         return self._pages[user]
 
     def visit(self, view: View) -> "Page":
@@ -142,12 +144,21 @@ class Visitor:
         for page in self._pages.values():
             page.context.close()
 
-    def _sign_in(self, page: "Page", user: str) -> None:
-        page.goto(f"{self._site}/sign-in")
-        page.fill("#id_username", user)
-        page.fill("#id_password", PASSWORD)
-        page.click("button[type=submit]")
-        page.wait_for_load_state()
+
+def sign_in(page: "Page", site: str, user: str) -> None:
+    """Go through the sign-in."""
+    page.goto(f"{site}/sign-in")
+    page.fill("#id_username", user)
+    page.fill("#id_password", PASSWORD)
+    page.click("button[type=submit]")
+    page.wait_for_load_state()
+
+
+def photograph(page: "Page", name: str) -> None:
+    """Keep a picture of a page that only a form leads to, where SCREENSHOTS names a folder."""
+    folder = Path(os.environ.get("SCREENSHOTS", "/nonexistent"))
+    if folder.is_dir():
+        page.screenshot(path=folder / f"{name}.png", full_page=True)
 
 
 def _complains(said: str) -> bool:
