@@ -28,7 +28,7 @@ from semantic.lifecycle import GenerationState
 from semantic.lifecycle import State as DerivationState
 from semantic.models import Derivation, Generation
 
-RANKED_MOST: Final = 50
+RANKED_MOST: Final = 25
 """How far down the ranking is shown, whatever a recall would take of it."""
 REVISIONS_MOST: Final = 50
 

@@ -55,7 +55,7 @@ def _row(caller: Caller, wanted: Chosen, note_id: UUID, now: Standing | None) ->
     if promoting and caller.binding.second_person and now.note.admitted_subject == caller.subject:
         return Row(note_id, seen, now, "you took it in: somebody else has to promote it", offered=False)
     if promoting and now.hidden:
-        return Row(note_id, seen, now, f"{now.hidden} hidden: review it by itself", offered=False)
+        return Row(note_id, seen, now, f"hidden characters ({now.hidden}): review it by itself", offered=False)
     if now.note.lifecycle_version != seen:
         return Row(note_id, seen, now, "moved since you saw it", offered=True)
     return Row(note_id, seen, now, "", offered=True)

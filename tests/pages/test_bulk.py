@@ -108,7 +108,7 @@ def test_what_hides_characters_or_is_ones_own_is_left_to_a_page_of_its_own(trans
     hiding = cast.admitted(garden.caller("wanda"), "Pay\u200b up.", source="bills")
     page = told(look(sign_in("alice"), [own, hiding]))
     assert "somebody else has to promote it" in page
-    assert "1 hidden: review it by itself" in page
+    assert "hidden characters (1): review it by itself" in page
     assert " checked" not in page
     assert 'name="note"' not in page
 

@@ -20,7 +20,7 @@ def test_the_first_page_counts_what_waits_and_where_everything_stands(nursery, c
     assert answer.context["waiting"] == 1
     assert answer.context["counts"] == {"candidate": 1, "promoted": 1, "archived": 1, "revoked": 1}
     page = told(answer)
-    assert f'href="{NS}/notes?state=candidate">Review candidate</a>' in page
+    assert f'href="{NS}/review">Review candidate</a>' in page
     assert 'aria-label="1 candidate, 1 promoted, 1 archived, 1 revoked"' in page
 
 
