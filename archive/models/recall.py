@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from django.db import models
+from django.db.models.expressions import RawSQL
 
 from archive import triggers
 from archive.models.columns import InNamespace
@@ -27,6 +28,13 @@ class Recall(InNamespace):
             # Two recalls with one identity meet here; the loser reads the winner's receipt (0.3).
             models.UniqueConstraint(fields=["namespace", "request_id"], name="recall_request_once"),
             models.CheckConstraint(name="recall_schema", condition=models.Q(schema__in=[1, 2])),
+            # A reader chooses by the column and verifies what the receipt says of itself: they never differ.
+            models.CheckConstraint(
+                name="recall_receipt_schema",
+                condition=RawSQL(
+                    "coalesce((receipt ->> 'schema') = schema::text, false)", [], output_field=models.BooleanField()
+                ),
+            ),
         ]
         indexes: ClassVar = [models.Index(fields=["namespace", "created_at", "id"], name="recall_keyset")]
         triggers: ClassVar = triggers.of_append_only_memory()

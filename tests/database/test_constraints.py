@@ -74,7 +74,13 @@ CHECKS: dict[tuple[str, str], Copy] = {
     ),
     ("archive_flag", "flag_reason"): Copy("true", {"reason": "because"}, {"reason": "wrong"}),
     ("archive_recall", "recall_schema"): Copy(
-        "true", {"schema": 3}, {"schema": 2}, {**FRESH, "request_id": "asked-again"}
+        "true",
+        {"schema": 3, "receipt": {"schema": 3}},
+        {"schema": 2, "receipt": {"schema": 2}},
+        {**FRESH, "request_id": "asked-again"},
+    ),
+    ("archive_recall", "recall_receipt_schema"): Copy(
+        "true", {"receipt": {"schema": 2}}, {"receipt": {"schema": 1}}, {**FRESH, "request_id": "asked-again"}
     ),
     ("archive_corpus", "corpus_notes_not_negative"): Copy(
         "namespace_id = %(garden)s", {"notes": -1}, {"notes": 0}, {"namespace_id": "@hedge"}
@@ -98,7 +104,9 @@ UNIQUES: dict[tuple[str, str], Copy] = {
         "note_id = %(promoted)s", {}, {"request_id": "another-request"}
     ),
     # One space of identities for receipts of both schemas.
-    ("archive_recall", "recall_request_once"): Copy("true", {"schema": 2}, {"request_id": "asked-again"}, FRESH),
+    ("archive_recall", "recall_request_once"): Copy(
+        "true", {"schema": 2, "receipt": {"schema": 2}}, {"request_id": "asked-again"}, FRESH
+    ),
     ("lychd_binding", "binding_namespace"): Copy("namespace_key = 'garden'", {}, {"namespace_key": "hedge"}),
     ("lychd_principal", "principal_subject"): Copy("id = %(unlinked)s", {}, {"subject": "ruth"}),
     ("lychd_principal", "lychd_principal_user_id_key"): Copy(

@@ -92,7 +92,7 @@ CHECKS: Final = {
     "archive_memory_space": (*("space_kind", "space_lifecycle", "space_generation", "space_shared_stays_active"),),
     "archive_namespace": ("namespace_public", "namespace_lexical_state"),
     "archive_note": ("note_text_until_revoked", "note_state", "note_version", "note_size", "note_public"),
-    "archive_recall": ("recall_schema",),
+    "archive_recall": ("recall_schema", "recall_receipt_schema"),
 }
 
 

@@ -224,8 +224,8 @@ def test_a_forged_receipt_is_a_line_of_the_list_and_a_finding_of_the_doctor(ivy,
     assert finding.verdict is doctor.Verdict.FAILED
 
 
-@pytest.mark.parametrize("stored", [[], "receipt", 1, None])
-def test_a_row_that_holds_no_receipt_at_all_is_one_that_is_not_intact(bob, ivy, receipt, superuser, stored):
+@pytest.mark.parametrize("stored", [{"schema": 1}, {"schema": 1, "selected": None}, {"schema": 1, "receipt_digest": 3}])
+def test_a_row_that_holds_nothing_like_a_receipt_is_one_that_is_not_intact(bob, ivy, receipt, superuser, stored):
     superuser.execute("SET session_replication_role = replica")
     superuser.execute("UPDATE archive_recall SET receipt = %s::jsonb", [json.dumps(stored)])
     (line,) = reads.list_receipts(ivy, PageRequest()).items
