@@ -12,6 +12,7 @@ from archive.operations.transition import promote, revoke
 from archive.requests import Intake, Transition
 from tests.browser import walk
 from tests.browser.shelf import NAMESPACE, SECOND
+from tests.browser.test_pages import RULES
 
 pytestmark = pytest.mark.browser
 
@@ -166,3 +167,36 @@ def test_hidden_characters_hold_the_key_back_until_the_box_is_ticked(handbook, s
     page.keyboard.press("a")
     expect(page.get_by_role("status").first).to_contain_text("is promoted now")
     visitor.leave()
+
+
+def test_the_pages_that_answer_a_form_are_accessible_keep_the_policy_and_fit(handbook, site, browser):
+    from axe_playwright_python.sync_playwright import Axe
+
+    axe, found = Axe(), []
+    for looks, visitor in walk.visitors(browser, site):
+        page = visitor.page(walk.CURATOR)
+
+        page.goto(f"{site}/ns/{NAMESPACE}/notes?state=candidate")
+        for box in page.get_by_role("checkbox").all()[:2]:
+            box.check()
+        page.get_by_role("button", name="Look at what is ticked").click()
+        expect(page.get_by_role("heading", name="Promote these notes?")).to_be_visible()
+        found += _faults(axe, page, f"preview {looks.name}")
+        page.get_by_role("button", name="Promote").click()
+        expect(page.get_by_role("heading", name="done")).to_be_visible()
+        found += _faults(axe, page, f"results {looks.name}")
+        page.goto(f"{site}/ns/{NAMESPACE}/search")
+        page.get_by_label("Question").fill("how do we restore a backup")
+        page.get_by_label("Note or source you expected").fill("runbooks/disk-full")
+        page.get_by_role("button", name="Ask").click()
+        expect(page.get_by_role("heading", name="The ranking")).to_be_visible()
+        found += _faults(axe, page, f"search {looks.name}")
+        found += [f"{looks.name}: {said}" for said in (*visitor.complaints, *visitor.strangers)]
+    assert found == []
+
+
+def _faults(axe, page, name):
+    for one in axe.run(page, options=RULES).response["violations"]:
+        yield from (f"{name}: {one['id']} at {node['target']}" for node in one["nodes"])
+    if page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
+        yield f"{name}: scrolls sideways"
