@@ -1,5 +1,6 @@
 """The ground of the suite: a real PostgreSQL, tests that run as the serving role, and a flush that is quick."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -22,6 +23,9 @@ _STARTED = pytest.StashKey[ExitStack]()
 def pytest_configure(config: pytest.Config) -> None:
     """Start the servers once, in the process that hands out the tests."""
     setattr(TransactionTestCase, "_fixture_teardown", flushing.flush_after_test)  # noqa: B010 - the stubs hide it
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell that starts the suite in its background lets it ignore Ctrl-C, and every program it starts after it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     idle = config.option.collectonly or config.option.help or config.option.version
     if settings.LYCHD_EMBEDDED and not hasattr(config, "workerinput") and not idle:
         config.stash[_STARTED] = ExitStack()
