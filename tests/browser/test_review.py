@@ -7,6 +7,7 @@ from archive import limits
 from archive.authority import Caller
 from archive.lifecycle import State
 from archive.models import Note
+from archive.operations import host
 from archive.operations.intake import intake_many
 from archive.operations.transition import promote, revoke
 from archive.requests import Intake, Transition
@@ -22,8 +23,6 @@ DESK = f"/ns/{SECOND}/review"
 @pytest.fixture
 def lamps(handbook):
     """Twenty candidates, the longest, right-to-left, look-alike and equal ones among them."""
-    from archive.operations import host
-
     binding = host.configure_namespace(SECOND, owner="ferry-office", policy_revision="policy-1", by="host:tests")
     host.grant("support-agent", binding, host.actions_of(("writer", "curator")), by="host:tests")
     keeper = Caller.in_namespace("support-agent", SECOND)
@@ -172,6 +171,8 @@ def test_hidden_characters_hold_the_key_back_until_the_box_is_ticked(handbook, s
 def test_the_pages_that_answer_a_form_are_accessible_keep_the_policy_and_fit(handbook, site, browser):
     from axe_playwright_python.sync_playwright import Axe
 
+    binding = Caller.in_namespace(walk.CURATOR, NAMESPACE).binding
+    host.grant(walk.CURATOR, binding, host.actions_of(("writer",)), by="host:tests")
     axe, found = Axe(), []
     for looks, visitor in walk.visitors(browser, site):
         page = visitor.page(walk.CURATOR)
@@ -191,6 +192,9 @@ def test_the_pages_that_answer_a_form_are_accessible_keep_the_policy_and_fit(han
         page.get_by_role("button", name="Ask").click()
         expect(page.get_by_role("heading", name="The ranking")).to_be_visible()
         found += _faults(axe, page, f"search {looks.name}")
+        page.goto(f"{site}/ns/{NAMESPACE}/notes/{handbook.archived}")
+        expect(page.get_by_role("heading", name="Take it in again")).to_be_visible()
+        found += _faults(axe, page, f"again {looks.name}")
         found += [f"{looks.name}: {said}" for said in (*visitor.complaints, *visitor.strangers)]
     assert found == []
 
