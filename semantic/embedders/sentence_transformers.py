@@ -94,7 +94,7 @@ def describe(
 ) -> dict[str, Any]:
     """Describe a model's folder as an embedder's binding: digests of its files, its window, how it is padded."""
     transformer = _model_of(folder)
-    width = transformer.get_sentence_embedding_dimension()
+    width = transformer.get_embedding_dimension()
     dimensions = limits.PROFILE_DIMENSIONS[limits.EMBED_PROFILE]
     if width > dimensions:
         raise ValueError(f"the model has {width} dimensions, the profile {dimensions}")
@@ -151,7 +151,7 @@ def _pad(model: Any, padding: Mapping[str, Any] | None) -> None:
     from sentence_transformers.sentence_transformer.modules import Dense
 
     width, wide = int(padding["from"]), int(padding["to"])
-    if model.get_sentence_embedding_dimension() != width:
+    if model.get_embedding_dimension() != width:
         raise CapabilityNotReady
     dense = Dense(width, wide, bias=False, activation_function=torch.nn.Identity())
     with torch.no_grad():

@@ -52,11 +52,13 @@ def prepare_many(caller: Caller, note_ids: Sequence[UUID]) -> list[Answer[Prepar
             question if (note := notes.get(note_id)) is None else question.about(identity(namespace, wanted, note))
             for question, note_id in zip(questions, note_ids, strict=True)
         ]
+        gate(f"{Action.PREPARE_DERIVATION}.{Point.A1}")
         _ask(questions, answers, Point.A1)
         gate("derivation.looked")
         generation = standing(namespace, wanted)
         for place, answer in enumerate(_prepared(namespace, generation, [notes.get(note_id) for note_id in note_ids])):
             answers[place] = answers[place] or answer
+    gate(f"{Action.PREPARE_DERIVATION}.{Point.A2}")
     _ask(questions, answers, Point.A2)
     return [answer for answer in answers if answer is not None]
 
