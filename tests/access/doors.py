@@ -75,9 +75,17 @@ _BODIES: Final[dict[str, Content]] = {
     "api/v1/ns/<str:ns>/notes/<str:note_id>/flags": lambda place: {"reason": "outdated"},
     "api/v1/ns/<str:ns>/recalls": lambda place: {"request_id": cast.fresh("q"), "query": "roses sun"},
     "api/v1/ns/<str:ns>/recalls/<str:request_id>/resolve": lambda place: {},
+    "api/v1/ns/<str:ns>/derivations": lambda place: {"note_id": str(place.underived)},
+    "api/v1/ns/<str:ns>/derivations/<str:derivation_id>/attempts": lambda place: {"expected_row_version": 1},
+    "api/v1/ns/<str:ns>/semantic-recalls": lambda place: {
+        "request_id": cast.fresh("q"),
+        "query": "roses sun",
+        "min_cosine": -1.0,
+    },
+    "api/v1/ns/<str:ns>/semantic-recalls/<str:request_id>/resolve": lambda place: {},
+    "ns/<key:ns>/find": lambda place: {"identifier": str(place.promoted)},
     "ns/<key:ns>/people/grant": lambda place: {"subject": "charlie", "role": "recaller", "confirmed": "yes"},
     "ns/<key:ns>/people/withdraw": lambda place: {"subject": "writer", "role": "writer", "confirmed": "yes"},
-    "ns/<key:ns>/find": lambda place: {"identifier": str(place.promoted)},
     "ns/<key:ns>/people/token": lambda place: {"subject": "writer"},
     "ns/<key:ns>/people/token-end": lambda place: {"prefix": "lychd_"},
     "ns/<key:ns>/people/second-person": lambda place: {"required": "yes", "confirmed": "yes"},
@@ -108,7 +116,10 @@ def address(entrance: Entrance, place: Place) -> str:
     pattern = _NOWHERE.get(entrance.address, entrance.address)
     note = place.candidate if pattern.endswith(("/promote", "/text")) else place.promoted
     request = place.intake_id if "/intakes/" in pattern else place.receipt_id
-    names = {"ns": place.key, "note_id": str(note), "request_id": request}
+    if "/semantic-recalls/" in pattern:
+        request = place.meant_id
+    names = {"ns": place.key, "note_id": str(note), "request_id": request, "derivation_id": str(place.derivation)}
+    names["reference"] = "notes-1"
     names["object_id"] = place.records.get(pattern.removeprefix("admin/").partition("/<")[0], "")
     return "/" + re.sub(r"<\w+:(\w+)>", lambda found: names[found[1]], pattern) + _QUERIES.get(entrance.address, "")
 
@@ -208,6 +219,11 @@ def _words(entrance: Entrance, place: Place, shelf: Path) -> list[str]:
         "recall --text": ["recall", "roses", "sun", "--text"],
         "resolve": ["resolve", place.receipt_id],
         "receipt show": ["receipt", "show", place.receipt_id],
+        "generation retire": ["generation", "retire", "notes-1"],
+        "derive": ["derive", str(place.underived)],
+        "derivation show": ["derivation", "show", str(place.derivation)],
+        "semantic recall": ["semantic", "recall", "roses", "sun", "--min-cosine", "-1"],
+        "semantic resolve": ["semantic", "resolve", place.meant_id],
         "namespace migrate": ["namespace", "migrate", "--reason", "the policy moved on"],
     }
     return given.get(entrance.address, entrance.address.split())
@@ -223,6 +239,10 @@ def at_commands(entrance: Entrance, role: str, ground: Ground, place: Place) -> 
     if code == 0:
         return Met("+", b"", shown, code)
     told = json.loads(out.getvalue())
+    if "outcomes" in told:
+        # Many at once: each is told by its code alone.
+        (met,) = told["outcomes"]
+        return Met(_SIGNS.get(met, met), b"", shown, code)
     if told["code"] == "usage":
         assert code == 64
         return Met("?", out.getvalue().encode(), shown, code)

@@ -33,7 +33,9 @@ from archive.requests import Intake, LexicalRecall
 from inspection.admin.tables import site
 from semantic.operations.generations import register
 from semantic.operations.preparation import prepare
+from semantic.operations.recall import recall as recall_by_meaning
 from semantic.presets import STAND_IN
+from semantic.requests import SemanticRecall
 from tests import cast
 from tests.access import table
 
@@ -53,8 +55,11 @@ class Place:
     key: str
     candidate: UUID = field(default_factory=uuid4)
     promoted: UUID = field(default_factory=uuid4)
+    underived: UUID = field(default_factory=uuid4)
+    """Promoted, and nobody has asked for its vector."""
     intake_id: str = "taken"
     receipt_id: str = "asked"
+    meant_id: str = "meant"
     derivation: UUID = field(default_factory=uuid4)
     records: dict[str, str] = field(default_factory=dict)
     """A row of each table of the admin that belongs here, by app and model."""
@@ -71,6 +76,8 @@ class Ground:
     """A folder with one text in it, to be taken in."""
     browsers: dict[str, Client] = field(default_factory=dict)
     """Everybody who can sign in, signed in."""
+    sent: list[object] = field(default_factory=list)
+    """Every message to the worker; none is delivered."""
     nobody: Client = field(default_factory=lambda: Client(raise_request_exception=False))
     places: dict[str, Place] = field(default_factory=dict)
     bodies: dict[tuple[str, ...], bytes] = field(default_factory=dict)
@@ -78,7 +85,8 @@ class Ground:
 
     def fresh(self, state: str) -> Place:
         """Another namespace in this state, which nobody else will look at."""
-        key = f"{state}-{next(_numbers)}"
+        # In the order of their making: the standing ones come first in every list.
+        key = f"{state}-{next(_numbers):06}"
         if state == "unknown":
             return Place(key)
         retained = EARLIER if state == "changed" else POLICY
@@ -188,13 +196,16 @@ def _furnish(place: Place, binding: Binding, reader: str) -> None:
             [
                 Intake("taken", "roses", "1", f"{SECRET} roses want morning sun."),
                 Intake("taken-2", "roses", "2", f"{SECRET} roses want evening sun."),
+                Intake("taken-3", "ferns", "1", f"{SECRET} ferns want shade."),
             ],
         )
     ]
-    place.promoted, place.candidate = taken[0].id, taken[1].id
-    promote(writer, cast.step(taken[0], State.PROMOTED))
+    place.promoted, place.candidate, place.underived = (note.id for note in taken)
+    for note in (taken[0], taken[2]):
+        promote(writer, cast.step(note, State.PROMOTED))
     recall(Caller(reader, binding), LexicalRecall("asked", "roses sun"))
     register(Caller("operator", binding))
+    recall_by_meaning(Caller(reader, binding), SemanticRecall("meant", "roses sun", -1.0))
     place.derivation = prepare(Caller("deriver", binding), place.promoted).derivation.id
 
 
@@ -274,7 +285,8 @@ def planted(owner: "psycopg.Connection[Any]", shelf: Path) -> Iterator[Ground]:
             with _open():
                 _tell_a_story(ground.places[state])
             ground.places[state].records = dict(_records(ground.places[state].key, subject))
-        yield ground
+        with patch("semantic.tasks.run_derivation_attempt.apply_async", lambda **message: ground.sent.append(message)):
+            yield ground
 
 
 @contextmanager

@@ -72,6 +72,15 @@ GET  api/v1/ns/<str:ns>/events                             inspect_metadata     
 POST api/v1/ns/<str:ns>/recalls                            recall                ?  -  -  -  -  ?  -  -  -  | -  +  -  -  -  -  | binding_mismatch namespace_absent
 POST api/v1/ns/<str:ns>/recalls/<str:request_id>/resolve   resolve               ?  -  -  -  -  ?  -  -  -  | -  +  -  -  -  -  | binding_mismatch namespace_absent
 GET  api/v1/ns/<str:ns>/receipts/<str:request_id>          inspect_receipt       ?  -  -  -  -  ?  -  -  -  | -  -  -  +  +  -  | binding_mismatch receipt_absent
+GET  api/v1/generation-configuration?namespace=<key:ns>    discover_generation   ?  -  -  -  -  ?  -  -  -  | -  -  -  +  +  +  | +                +
+GET  api/v1/ns/<str:ns>/generations                        inspect_derivation    ?  -  -  -  -  ?  -  -  -  | -  -  -  +  +  +  | binding_mismatch +
+GET  api/v1/ns/<str:ns>/generations/<path:reference>       inspect_derivation    ?  -  -  -  -  ?  -  -  -  | -  -  -  +  +  +  | binding_mismatch generation_absent
+GET  api/v1/ns/<str:ns>/derivations                        inspect_derivation    ?  -  -  -  -  ?  -  -  -  | -  -  -  +  +  +  | binding_mismatch +
+POST api/v1/ns/<str:ns>/derivations                        prepare_derivation    ?  -  -  -  -  ?  -  -  -  | -  -  -  -  -  +  | binding_mismatch namespace_absent
+GET  api/v1/ns/<str:ns>/derivations/<str:derivation_id>    inspect_derivation    ?  -  -  -  -  ?  -  -  -  | -  -  -  +  +  +  | binding_mismatch derivation_absent
+POST api/v1/ns/<str:ns>/derivations/<str:derivation_id>/attempts execute_derivation    ?  -  -  -  -  ?  -  -  -  | -  -  -  -  -  +  | binding_mismatch derivation_absent
+POST api/v1/ns/<str:ns>/semantic-recalls                   semantic_recall       ?  -  -  -  -  ?  -  -  -  | -  +  -  -  -  -  | binding_mismatch namespace_absent
+POST api/v1/ns/<str:ns>/semantic-recalls/<str:request_id>/resolve semantic_resolve      ?  -  -  -  -  ?  -  -  -  | -  +  -  -  -  -  | binding_mismatch namespace_absent
 GET  ^api(?:/(?P<rest>.*))?$                               .                     0  0  0  0  0  0  0  0  0  | 0  0  0  0  0  0  | .                .
 """  # noqa: E501
 """Programs, with a token; `st` and `ro` by their session."""
@@ -138,6 +147,14 @@ command                                                    action               
      resolve                                               resolve               ?  -  -  -  -  -  -  -  -  | -  +  -  -  -  -  | binding_mismatch namespace_absent
      receipt show                                          inspect_receipt       ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | binding_mismatch receipt_absent
      namespace migrate                                     migrate_binding       ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                namespace_absent
+     generation discover                                   discover_generation   ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  +  | +                +
+     generation register                                   register_generation   ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | binding_mismatch namespace_absent
+     generation retire                                     retire_generation     ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | binding_mismatch namespace_absent
+     generation status                                     inspect_derivation    ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  +  | binding_mismatch +
+     derive                                                execute_derivation    ?  -  -  -  -  -  -  -  -  | -  -  -  -  -  +  | binding_mismatch namespace_absent
+     derivation show                                       inspect_derivation    ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  +  | binding_mismatch derivation_absent
+     semantic recall                                       semantic_recall       ?  -  -  -  -  -  -  -  -  | -  +  -  -  -  -  | binding_mismatch namespace_absent
+     semantic resolve                                      semantic_resolve      ?  -  -  -  -  -  -  -  -  | -  +  -  -  -  -  | binding_mismatch namespace_absent
 """  # noqa: E501
 """Whoever runs them names a principal; `st` names one that there is not."""
 
@@ -183,6 +200,7 @@ HOST: Final = frozenset(
         "demo",
         "doctor",
         "evaluate",
+        "generation describe",
         "grant give",
         "grant list",
         "grant withdraw",
@@ -203,6 +221,7 @@ HOST: Final = frozenset(
         "token list",
         "token revoke",
         "token rotate",
+        "worker",
     }
 )
 """Commands of the host itself: who can run them holds the operator's credentials, and no principal is named (5.15)."""
@@ -271,11 +290,15 @@ class Entrance:
 
 _READING: Final = frozenset(
     {"notes", "notes --mine", "note", "review", "events", "events NOTE", "resolve", "receipt show"}
+    | {"derivation show", "generation discover", "generation register", "generation status", "semantic resolve"}
     | {
         "api/v1/ns/<str:ns>/recalls/<str:request_id>/resolve",
         "ns/<key:ns>/notes/<uuid:note_id>/later",
-        "ns/<key:ns>/review/preview",
+        # The worker writes, when the message comes.
+        "api/v1/ns/<str:ns>/derivations/<str:derivation_id>/attempts",
+        "api/v1/ns/<str:ns>/semantic-recalls/<str:request_id>/resolve",
         "ns/<key:ns>/find",
+        "ns/<key:ns>/review/preview",
         "ns/<key:ns>/search",
         # What would be done is shown; it is another form that does it.
         "ns/<key:ns>/people/token",

@@ -31,7 +31,7 @@ OPERATIONS: Final = {
     for path, methods in DESCRIPTION["paths"].items()
     for method, told in methods.items()
 }
-SHOWS_TEXT: Final = frozenset({"review", "resolve", "resolveSemantically"})
+SHOWS_TEXT: Final = frozenset({"review", "resolve", "resolveByMeaning"})
 CHECKS: Final = [
     checks.status_code_conformance,
     checks.content_type_conformance,
@@ -63,6 +63,8 @@ def real(place: Place, path: str) -> dict[str, str]:
     """Names of things that there are, for whatever an address wants to have named."""
     note = place.candidate if path.endswith(("/promote", "/text")) else place.promoted
     request = place.intake_id if "/intakes/" in path else place.receipt_id
+    if "/semantic-recalls/" in path:
+        request = place.meant_id
     names = {"ns": place.key, "note_id": str(note), "request_id": request, "derivation_id": str(place.derivation)}
     names["reference"] = "notes-1"
     return {name: value for name, value in names.items() if f"{{{name}}}" in path}
