@@ -126,7 +126,7 @@ def test_only_so_many_requests_are_worked_on_at_once_and_every_one_is():
     async def whole() -> Any:
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    async def never() -> Any:
+    async def never(*_: Any) -> Any:
         await asyncio.Event().wait()
 
     async def crowd() -> None:

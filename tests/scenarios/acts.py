@@ -101,6 +101,7 @@ ACTS: dict[str, Act] = {
         Action.INSPECT_METADATA, lambda caller, at: reads.namespace_events(caller, PAGE), retained=False
     ),
     "intake_record": Act(Action.INSPECT_METADATA, lambda caller, at: reads.intake_record(caller, at.request)),
+    "decisions_by_day": Act(Action.INSPECT_METADATA, lambda caller, at: reads.decisions_by_day(caller), retained=False),
     "overview": Act(Action.INSPECT_METADATA, lambda caller, at: reads.overview(caller), retained=False),
     "receipt": Act(Action.INSPECT_RECEIPT, lambda caller, at: reads.receipt(caller, at.receipt)),
     "list_receipts": Act(Action.INSPECT_RECEIPT, lambda caller, at: reads.list_receipts(caller, PAGE), retained=False),
@@ -123,6 +124,7 @@ READS = (
     "namespace_events",
     "intake_record",
     "overview",
+    "decisions_by_day",
     "receipt",
     "list_receipts",
 )

@@ -478,6 +478,7 @@ def test_s109_every_act_asks_its_own_question_at_each_point(garden, alice, bob, 
         ),
         (lambda: reads.intake_record(alice, at.request), "inspect_metadata", {"request_id": at.request}),
         (lambda: reads.overview(alice), "inspect_metadata", {"part": "overview"}),
+        (lambda: reads.decisions_by_day(alice), "inspect_metadata", {"part": "decisions"}),
         (lambda: reads.receipt(alice, "q-109"), "inspect_receipt", {"request_id": "q-109"}),
         (
             lambda: reads.list_receipts(alice, page),
