@@ -92,8 +92,15 @@ def serve(door: Door, *, workers: int, ready: Callable[[], None], quiet: bool = 
             if quiet:
                 # Loading the application has set the log up anew.
                 logging.getLogger().setLevel(logging.WARNING)
-            ready()
-            uvicorn.Server(config).run(sockets=[door.listening])
+
+            class Answering(uvicorn.Server):
+                """Says that callers can come once Ctrl-C is its own to handle, so that none finds it half made."""
+
+                async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                    await super().startup(sockets=sockets)
+                    ready()
+
+            Answering(config).run(sockets=[door.listening])
         else:
             ready()
             Multiprocess(config, sockets=[door.listening]).run()

@@ -7,6 +7,8 @@ from lychd.commands import grammar
 from tests.evaluation.folders import written
 from tests.evaluation.outside import ran, scratch_databases
 
+pytestmark = pytest.mark.slow
+
 NAMED = {
     "recall": {
         "recall.40.rank.p95",

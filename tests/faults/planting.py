@@ -129,7 +129,7 @@ class Gutted:
     @contextmanager
     def planted(self) -> Iterator[None]:
         with flushing.as_owner() as owner:
-            _, _, definition = _trigger(owner, self.table, self.name)
+            _, _, definition, _ = _trigger(owner, self.table, self.name)
             head, mark, _ = definition.partition("AS $function$")
             if not mark:
                 raise Unplantable(f"the function of {self.name} on {self.table} is written otherwise")
@@ -148,9 +148,13 @@ class Trigger:
     @contextmanager
     def planted(self) -> Iterator[None]:
         with flushing.as_owner() as owner:
-            name, definition, _ = _trigger(owner, self.table, self.name)
+            name, definition, _, comment = _trigger(owner, self.table, self.name)
             drop = sql.SQL("DROP TRIGGER {} ON {}").format(sql.Identifier(name), sql.Identifier(self.table))
-            with _swapped(owner, drop, sql.SQL(definition)):
+            # The comment is what django-pgtrigger knows its triggers by; it goes and comes back with the trigger.
+            back = sql.SQL("{}; COMMENT ON TRIGGER {} ON {} IS {}").format(
+                sql.SQL(definition), sql.Identifier(name), sql.Identifier(self.table), sql.Literal(comment)
+            )
+            with _swapped(owner, drop, back):
                 yield
 
 
@@ -246,9 +250,10 @@ class Together:
             yield
 
 
-def _trigger(owner: "psycopg.Connection[Any]", table: str, name: str) -> tuple[str, str, str]:
+def _trigger(owner: "psycopg.Connection[Any]", table: str, name: str) -> tuple[str, str, str, str | None]:
     rows = owner.execute(
-        "SELECT tgname, pg_get_triggerdef(oid), pg_get_functiondef(tgfoid) FROM pg_trigger"
+        "SELECT tgname, pg_get_triggerdef(oid), pg_get_functiondef(tgfoid), obj_description(oid, 'pg_trigger')"
+        " FROM pg_trigger"
         " WHERE tgrelid = to_regclass(%s) AND NOT tgisinternal"
         " AND (tgname = %s OR tgname ~ ('^pgtrigger_' || %s || '_[0-9a-f]{5}$'))",
         [table, name, name],
