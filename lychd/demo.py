@@ -12,6 +12,7 @@ import os
 import shlex
 import shutil
 import signal
+import sys
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
@@ -69,6 +70,17 @@ _WIDTH: Final = 100
 
 
 # --- its own database ------------------------------------------------------------------------------------------------
+
+
+def _command() -> str:
+    """Write the command as it can be typed here: by its name where the shell finds it, else by its path."""
+    program = Path(sys.argv[0])
+    if program.name != "lychd" or shutil.which("lychd"):
+        return "lychd"
+    try:
+        return str(program.relative_to(Path.cwd()))
+    except ValueError:
+        return str(program)
 
 
 @contextlib.contextmanager
@@ -321,7 +333,7 @@ def _story_lines(story: Story, receipt_file: Path) -> list[str]:
         f"   all of them or none: {len(story.resolved)} sources{named}.",
         "",
         f"5. Anybody can verify a receipt, without the database: {outcome}.",
-        f"   lychd receipt verify {shlex.quote(str(receipt_file))}",
+        f"   {_command()} receipt verify {shlex.quote(str(receipt_file))}",
     ]
 
 
@@ -410,7 +422,7 @@ def _credentials() -> dict[str, Any]:
 def _way_in(told: dict[str, Any], question: str) -> list[str]:
     address = told["address"] or "http://127.0.0.1:8000"
     body = json.dumps({"request_id": "hello-1", "query": question})
-    opened = told["address"] or "not served now; `lychd demo` serves it"
+    opened = told["address"] or f"not served now; `{_command()} demo` serves it"
     again = "Ctrl-C ends it; starting" if told["address"] else "Starting"
     return [
         "Everything below is shown once.",
@@ -427,6 +439,6 @@ def _way_in(told: dict[str, Any], question: str) -> list[str]:
         f"    -H 'Authorization: Bearer {told['recall_token']}' \\",
         f"    -H 'Content-Type: application/json' -d {shlex.quote(body)}",
         "",
-        f"The command line works on it too: LYCHD_INSTANCE={INSTANCE} lychd notes --as {LEAD} --state candidate",
-        f"{again} again keeps what is there. Delete everything: lychd demo --remove",
+        f"The command line works on it too: LYCHD_INSTANCE={INSTANCE} {_command()} notes --as {LEAD}",
+        f"{again} again keeps what is there. Delete everything: {_command()} demo --remove",
     ]
