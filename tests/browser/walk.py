@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from tests.browser import shelf
 from tests.browser.shelf import LONGEST, NAMESPACE, PASSWORD, SECOND, Shelf
@@ -25,11 +25,14 @@ class View:
     user: str | None = CURATOR
 
 
+SCHEMES: Final[tuple[Literal["light"], Literal["dark"]]] = ("light", "dark")
+
+
 @dataclass(frozen=True)
 class Looks:
     """A colour scheme and a width."""
 
-    scheme: str
+    scheme: Literal["light", "dark"]
     width: int
     height: int
 
@@ -38,9 +41,7 @@ class Looks:
         return f"{self.scheme}-{self.width}"
 
 
-LOOKS = tuple(
-    Looks(scheme, width, height) for scheme, (width, height) in product(("light", "dark"), ((1280, 800), (360, 740)))
-)
+LOOKS = tuple(Looks(scheme, width, height) for scheme, (width, height) in product(SCHEMES, ((1280, 800), (360, 740))))
 
 
 def views(here: Shelf) -> tuple[View, ...]:
@@ -119,7 +120,7 @@ class Visitor:
         """This person's own browser window, signed in."""
         if user not in self._pages:
             context = self._browser.new_context(
-                color_scheme=self._looks.scheme,  # type: ignore[arg-type]
+                color_scheme=self._looks.scheme,
                 viewport={"width": self._looks.width, "height": self._looks.height},
                 reduced_motion="reduce",
             )
