@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -41,7 +40,7 @@ class Looks:
         return f"{self.scheme}-{self.width}"
 
 
-LOOKS = tuple(Looks(scheme, width, height) for scheme, (width, height) in product(SCHEMES, ((1280, 800), (360, 740))))
+LOOKS = tuple(Looks(scheme, width, height) for scheme in SCHEMES for width, height in ((1280, 800), (360, 740)))
 
 
 def views(here: Shelf) -> tuple[View, ...]:
