@@ -26,14 +26,14 @@ class Tally:
     """Answers of the archive and of the library to the same questions, gathered group by group."""
 
     own: dict[str, Answered] = field(default_factory=dict)
-    library: dict[str, Answered] = field(default_factory=dict)
+    bm25s: dict[str, Answered] = field(default_factory=dict)
 
-    def add(self, own: Mapping[str, Answered], library: Mapping[str, Answered]) -> None:
+    def add(self, own: Mapping[str, Answered], bm25s: Mapping[str, Answered]) -> None:
         self.own.update(own)
-        self.library.update(library)
+        self.bm25s.update(bm25s)
 
     def figures(self, judgements: Mapping[str, Mapping[str, int]]) -> tuple[Figures, Figures]:
-        return metrics.figures(self.own, judgements), metrics.figures(self.library, judgements)
+        return metrics.figures(self.own, judgements), metrics.figures(self.bm25s, judgements)
 
 
 def evaluate(
