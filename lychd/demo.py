@@ -42,7 +42,7 @@ from archive.requests import Intake, LexicalRecall, Transition
 from archive.transactions import reading
 from inspection.cursors import PageRequest
 from inspection.reads import list_notes
-from lychd import embedded, handbook, serving
+from lychd import databases, embedded, handbook, serving
 from lychd.commands.host import give, make_password, pending, require_fences, run_migrations, switch_on
 from lychd.commands.telling import Told, Unready, indented, remark, tell
 from lychd.console import database
@@ -182,7 +182,7 @@ def _drop_beside() -> None:
     name = connections["owner"].get_connection_params()["dbname"]
     try:
         with _as_owner(name.removesuffix(SUFFIX)) as connection:
-            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+            databases.drop(connection, name)
     except psycopg.Error as error:
         raise Unready(f"The database {name} cannot be dropped (SQLSTATE {error.sqlstate}).") from None
 

@@ -12,14 +12,15 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
 
+import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.db import Error, connections
-from psycopg import sql
+from psycopg import Connection, sql
 
 from archive import limits
 from archive.operations import host
-from lychd import embedded
+from lychd import databases, embedded
 from lychd.roles import OWNER_ALIAS
 
 PREFIX: Final = "lychd_scratch_"
@@ -86,8 +87,9 @@ def _point(names: dict[str, Any]) -> None:
 
 def _create(name: str) -> None:
     try:
-        _as_owner(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    except Error as error:
+        with _as_owner() as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    except (Error, psycopg.Error) as error:
         raise ScratchError("The owner's login may make no database (CREATEDB), and this command needs one.") from error
 
 
@@ -95,14 +97,18 @@ def _drop(name: str) -> None:
     if threading.current_thread() is threading.main_thread():
         # A second Ctrl-C must not leave the database behind.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _as_owner(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+    with _as_owner() as connection:
+        databases.drop(connection, name)
 
 
-def _as_owner(statement: sql.Composed) -> None:
+@contextlib.contextmanager
+def _as_owner() -> Iterator[Connection[Any]]:
     connection = connections[OWNER_ALIAS]
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-    connection.close()
+    connection.ensure_connection()
+    try:
+        yield connection.connection
+    finally:
+        connection.close()
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from django.core.management import call_command
 from django.db import connections
 from psycopg import sql
 
-from lychd import roles
+from lychd import databases, roles
 from tests import flushing
 
 CHECKOUT = Path(__file__).parents[2]
@@ -36,12 +36,12 @@ def database(name: str, *, like: str = "template1") -> Iterator[dict[str, Any]]:
     parameters = flushing.parameters()
     full = f"{parameters['dbname']}_{name}"
     with psycopg.connect(**{**parameters, "dbname": "postgres"}, autocommit=True) as owner:
-        owner.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(full)))
+        databases.drop(owner, full)
         owner.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(full), sql.Identifier(like)))
         try:
             yield {**parameters, "dbname": full}
         finally:
-            owner.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(full)))
+            databases.drop(owner, full)
 
 
 @contextmanager
