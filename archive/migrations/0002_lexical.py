@@ -47,22 +47,37 @@ CREATE TABLE archive_corpus (
 )
 """
 
-# `counted` is what the length of a note is made of; `extra` are the single Han characters inside longer runs, which let a
-# query of one character find the note and say nothing about its length.
+# Note [Words inside a word]
+# The parser makes one token of `Session.execute` (a host) and of `lib/engine.py` (a file), and a question about `execute`
+# would miss the note. Where `.` or `/` stands between two word characters of which at least one is no digit, the parts are
+# words as well, beside the whole. Like the single Han characters of a longer run, they let a query find the note and
+# say nothing about its length; a query asks for them too, with a count of 0. `3.14` and `2024/05` stay what they are.
+COMPOUND = r"(?<=[^\W\d])[./](?=\w)|(?<=\w)[./](?=[^\W\d])"
+
+# `counted` is what the length of a note is made of, `extra` what only helps to find it; `asked` is false for what a query
+# does not ask for: a single Han character inside a longer run.
 COUNTS = rf"""
 CREATE FUNCTION archive_lexeme_counts(configuration regconfig, body text)
-RETURNS TABLE (lexeme text, counted integer, extra integer)
+RETURNS TABLE (lexeme text, counted integer, extra integer, asked boolean)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 30 {PATH} SET client_min_messages = warning
 AS $function$
 #variable_conflict use_column
 DECLARE
     normal text := normalize(body, NFKC);
     runs text := regexp_replace(normal, '[^{RUNS}]+', ' ', 'g');
+    spaced text := normal;
+    parted text;
 BEGIN
     IF runs IN ('', ' ') THEN
+        runs := '';
+    ELSE
+        spaced := regexp_replace(normal, '[{RUNS}]+', ' ', 'g');
+    END IF;
+    parted := regexp_replace(spaced, '{COMPOUND}', ' ', 'g');
+    IF runs = '' AND parted = spaced THEN
         RETURN QUERY
-        SELECT words.lexeme, least(cardinality(words.positions), 255), 0
-        FROM unnest(to_tsvector(configuration, normal)) AS words;
+        SELECT words.lexeme, least(cardinality(words.positions), 255), 0, true
+        FROM unnest(to_tsvector(configuration, spaced)) AS words;
         RETURN;
     END IF;
     RETURN QUERY
@@ -75,18 +90,24 @@ BEGIN
         WINDOW places AS (ORDER BY place)
     ),
     pieces AS (
-        SELECT letter || after AS lexeme, 1 AS counted, 0 AS extra
+        SELECT letter || after AS lexeme, 1 AS counted, 0 AS extra, true AS asked
         FROM letters
         WHERE letter <> ' ' AND (after <> '' OR before = '')
         UNION ALL
-        SELECT letter, 0, 1
+        SELECT letter, 0, 1, false
         FROM letters
         WHERE letter ~ '[{HAN}]' AND (after <> '' OR before <> '')
         UNION ALL
-        SELECT words.lexeme, cardinality(words.positions), 0
-        FROM unnest(to_tsvector(configuration, regexp_replace(normal, '[{RUNS}]+', ' ', 'g'))) AS words
+        SELECT words.lexeme, cardinality(words.positions), 0, true
+        FROM unnest(to_tsvector(configuration, spaced)) AS words
+        UNION ALL
+        SELECT parts.lexeme, 0, cardinality(parts.positions) - coalesce(cardinality(words.positions), 0), true
+        FROM unnest(to_tsvector(configuration, parted)) AS parts
+        LEFT JOIN unnest(to_tsvector(configuration, spaced)) AS words ON words.lexeme = parts.lexeme
+        WHERE parted <> spaced AND cardinality(parts.positions) > coalesce(cardinality(words.positions), 0)
     )
-    SELECT pieces.lexeme, least(sum(pieces.counted), 255)::integer, least(sum(pieces.extra), 255)::integer
+    SELECT pieces.lexeme, least(sum(pieces.counted), 255)::integer, least(sum(pieces.extra), 255)::integer,
+           bool_or(pieces.asked)
     FROM pieces
     GROUP BY pieces.lexeme;
 END
@@ -100,7 +121,7 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 30 {PATH}
 AS $function$
     SELECT found.lexeme, least(found.counted + CASE WHEN for_note THEN found.extra ELSE 0 END, 255)::smallint
     FROM public.archive_lexeme_counts(configuration, body) AS found
-    WHERE for_note OR found.counted > 0
+    WHERE for_note OR found.asked
 $function$
 """
 

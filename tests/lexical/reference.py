@@ -31,6 +31,17 @@ def rest(text: str) -> str:
     return re.sub(f"[{RUN}]+", " ", unicodedata.normalize("NFKC", text))
 
 
+def parted(text: str) -> str:
+    """What the parser gets a second time: full stop and slash no longer hold two words together."""
+    return re.sub(r"(?<=[^\W\d])[./](?=\w)|(?<=\w)[./](?=[^\W\d])", " ", rest(text))
+
+
+def with_parts(whole: Mapping[str, int], parts: Mapping[str, int], *, for_note: bool) -> dict[str, int]:
+    """The words of the whole, and those inside them: in a query they are asked for and count nothing."""
+    inside = {word: count if for_note else whole.get(word, 0) for word, count in parts.items()}
+    return {**whole, **{word: max(count, whole.get(word, 0)) for word, count in inside.items()}}
+
+
 @dataclass(frozen=True)
 class Document:
     words: Mapping[str, int]

@@ -95,16 +95,47 @@ def test_random_mixtures_agree_with_the_reference():
     alphabet = "ab1 .-/'é\u0301ﬁ日本語々〇𠮷豈\uf900カｶﾞー・ひらไทยก็ลາວខ្មែမြန်한국اب\u202e🦇\u3000，。①Ⅷ㍿"
     for _ in range(400):
         text = "".join(rng.choice(alphabet) for _ in range(rng.randrange(1, 40)))
-        parsed = dict(
-            rows(
-                "SELECT lexeme, cardinality(positions) FROM unnest(to_tsvector('simple', %s::text))",
-                reference.rest(text),
-            )
-        )
+        whole, parts = parsed(reference.rest(text)), parsed(reference.parted(text))
         for for_note in (True, False):
-            assert lexemes(text, for_note=for_note) == {**parsed, **reference.pieces(text, for_note=for_note)}, ascii(
-                text
-            )
+            expected = reference.with_parts(whole, parts, for_note=for_note) | reference.pieces(text, for_note=for_note)
+            assert lexemes(text, for_note=for_note) == expected, ascii(text)
+
+
+def parsed(text):
+    return dict(rows("SELECT lexeme, cardinality(positions) FROM unnest(to_tsvector('simple', %s::text))", text))
+
+
+@pytest.mark.parametrize(
+    ("text", "note", "query"),
+    [
+        (
+            "Session.execute",
+            {"session.execute": 1, "session": 1, "execute": 1},
+            {"session.execute": 1, "session": 0, "execute": 0},
+        ),
+        # Written alone as well, the word counts once for the length and twice for the note.
+        (
+            "execute Session.execute",
+            {"session.execute": 1, "session": 1, "execute": 2},
+            {"session.execute": 1, "session": 0, "execute": 1},
+        ),
+        (
+            "lib/engine.py",
+            {"lib/engine.py": 1, "lib": 1, "engine": 1, "py": 1},
+            {"lib/engine.py": 1, "lib": 0, "engine": 0, "py": 0},
+        ),
+        ("3.14 2024/05", {"3.14": 1, "2024/05": 1}, None),
+        ("and so. Then / or", {"and": 1, "so": 1, "then": 1, "or": 1}, None),
+        (
+            "東京api.call",
+            {"東京": 1, "東": 1, "京": 1, "api.call": 1, "api": 1, "call": 1},
+            {"東京": 1, "api.call": 1, "api": 0, "call": 0},
+        ),
+    ],
+)
+def test_words_inside_a_word_find_the_note_and_add_nothing_to_its_length(text, note, query):
+    assert lexemes(text) == note
+    assert lexemes(text, for_note=False) == (note if query is None else query)
 
 
 def test_a_repeated_word_counts_up_to_255():

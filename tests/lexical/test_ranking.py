@@ -136,6 +136,15 @@ def test_a_single_han_character_finds_the_longer_run_and_does_not_lengthen_it():
     assert ranking.mean_length == 1.5
 
 
+def test_a_word_inside_a_name_finds_the_note_and_does_not_lengthen_it():
+    namespace = shelf.retained("parts")
+    named, plain = shelf.promoted(namespace, ["fixed Session.execute here", "fixed session execute here"])
+
+    assert ids_of(ranked(namespace, "execute")) == [named, plain]
+    assert ids_of(ranked(namespace, "Session.execute")) == [named, plain]
+    assert {length for _, _, _, length in shelf.postings(namespace)} == {3, 4}
+
+
 def test_a_repeated_word_of_the_query_counts_once():
     garden = shelf.retained("garden")
     shelf.promoted(garden, ["roses in may", "bread"])
