@@ -33,12 +33,13 @@ from archive.lifecycle import Reason, State
 from archive.operations import host
 from archive.operations.intake import intake_many
 from archive.operations.recall import recall
-from archive.operations.resolution import Source, resolve
+from archive.operations.resolution import resolve
 from archive.operations.review import review
 from archive.operations.transition import promote, transition_many
 from archive.records import NoteRecord
 from archive.refusals import Conflict, SourceRevisionRevoked
 from archive.requests import Intake, LexicalRecall, Transition
+from archive.selections import Source
 from archive.transactions import reading
 from inspection.cursors import PageRequest
 from inspection.reads import list_notes

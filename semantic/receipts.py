@@ -7,11 +7,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from archive import canonical, fitting
-from archive.authority import PURPOSE_OF, Action
+from archive import canonical, receipts
+from archive.authority import Action
 from archive.bindings import Binding
-from archive.records import projection_digest
-from archive.seals import SEMANTIC_SCHEMA, digest_of
+from archive.seals import SEMANTIC_SCHEMA
 from semantic import limits
 from semantic.exact import Ranked, Ranking
 from semantic.manifest import Configured
@@ -33,71 +32,39 @@ def semantic(
     execution: dict[str, Any],
     created_at: datetime,
 ) -> dict[str, Any]:
-    """Write the receipt of a ranking and of the query's embedding, sealed with its digest."""
-    taken, left_out = fitting.fit(ranking.rows, wanted.char_budget)
-    receipt: dict[str, Any] = {
-        "schema": SEMANTIC_SCHEMA,
-        "receipt_id": str(receipt_id),
-        "request_id": wanted.request_id,
-        "request_digest": wanted.digest(binding, subject, configured),
-        "profile": binding.profile,
-        "namespace": binding.namespace,
-        "owner": binding.owner,
-        "policy_revision": binding.policy_revision,
-        "subject": subject,
-        "purpose": PURPOSE_OF[Action.SEMANTIC_RECALL].value,
-        "policy": limits.SEMANTIC_POLICY,
-        "query_digest": canonical.query_digest(wanted.query),
-        "budgets": {"top_k": wanted.top_k, "char_budget": wanted.char_budget},
-        "min_cosine": canonical.real(wanted.min_cosine),
-        "generation": {
-            "reference": generation.reference,
-            "manifest_digest": generation.manifest_digest,
-            "version": generation.version,
+    """Write the schema-2 receipt of a ranking by meaning, and of the query's embedding."""
+    return receipts.sealed(
+        SEMANTIC_SCHEMA,
+        receipt_id=receipt_id,
+        binding=binding,
+        subject=subject,
+        action=Action.SEMANTIC_RECALL,
+        policy=limits.SEMANTIC_POLICY,
+        request_id=wanted.request_id,
+        request_digest=wanted.digest(binding, subject, configured),
+        query=wanted.query,
+        created_at=created_at,
+        account={
+            "budgets": {"top_k": wanted.top_k, "char_budget": wanted.char_budget},
+            "min_cosine": canonical.real(wanted.min_cosine),
+            "generation": {
+                "reference": generation.reference,
+                "manifest_digest": generation.manifest_digest,
+                "version": generation.version,
+            },
+            "embed": {"profile": configured.profile, "binding_digest": configured.embed_binding_digest},
+            "coverage": {"promoted": ranking.promoted, "complete": ranking.complete},
+            "matched_count": ranking.matched,
+            **receipts.selection(ranking.rows, wanted.char_budget, binding.namespace, _pinned),
+            "lexical": None,
+            "query_execution": execution,
         },
-        "embed": {"profile": configured.profile, "binding_digest": configured.embed_binding_digest},
-        "coverage": {"promoted": ranking.promoted, "complete": ranking.complete},
-        "matched_count": ranking.matched,
-        "outcome": "selected" if taken else "miss",
-        "selected": [_selected(rank, note, binding) for rank, note in taken],
-        "omitted": [
-            {
-                "rank": rank,
-                "note_id": str(note.note_id),
-                "char_count": note.char_count,
-                "score": canonical.real(note.score),
-                "reason": "char_budget",
-            }
-            for rank, note in left_out
-        ],
-        "lexical": None,
-        "query_execution": execution,
-        "created_at": canonical.instant(created_at),
-    }
-    receipt["receipt_digest"] = digest_of(receipt)
-    return receipt
+    )
 
 
-def _selected(rank: int, note: Ranked, binding: Binding) -> dict[str, Any]:
+def _pinned(note: Ranked) -> dict[str, Any]:
+    """Name the vector that a note was ranked by."""
     return {
-        "rank": rank,
-        "note_id": str(note.note_id),
-        "source_key": note.source_key,
-        "source_revision": note.source_revision,
-        "text_digest": note.text_digest,
-        "lifecycle_version": note.lifecycle_version,
-        "projection_digest": projection_digest(
-            note_id=note.note_id,
-            namespace=binding.namespace,
-            source_key=note.source_key,
-            source_revision=note.source_revision,
-            text_digest=note.text_digest,
-            char_count=note.char_count,
-            classification=note.classification,
-            asserted_origin=note.asserted_origin,
-        ),
-        "char_count": note.char_count,
-        "score": canonical.real(note.score),
         "derivation_id": str(note.derivation_id),
         "derivation_row_version": note.derivation_row_version,
         "vector_digest": note.vector_digest,

@@ -10,11 +10,12 @@ from rest_framework.response import Response
 from archive import canonical, limits, refusals
 from archive.api import bodies, schema
 from archive.api.base import ArchiveView
+from archive.api.receipts import ReceiptView, recall_described, recalled, resolution_described, resolved
 from archive.batches import Answer
 from archive.lifecycle import State
 from archive.operations.flag import flag
 from archive.operations.intake import Admitted, Outcome, intake, intake_many
-from archive.operations.recall import Publication, recall
+from archive.operations.recall import recall
 from archive.operations.resolution import resolve
 from archive.operations.review import review
 from archive.operations.transition import Moved, archive, promote, revoke, transition_many
@@ -243,65 +244,22 @@ class Flags(ArchiveView):
         return Response(told, status=HTTPStatus.OK if marked.repeated else HTTPStatus.CREATED)
 
 
-class Recalls(ArchiveView):
+class Recalls(ReceiptView):
     """Recall by words."""
 
-    scope = "recalls"
-
-    @schema.operation(
-        "recall",
-        {
-            201: ("A receipt, published now.", schema.RECALLED),
-            200: ("The receipt that the same request has already.", schema.RECALLED),
-        },
-        tag="recalls",
-        request=schema.RECALL,
-        parameters=[schema.NS],
-        refuses=(
-            *schema.IN_NAMESPACE,
-            *schema.WRITING,
-            refusals.NamespaceAbsent,
-            refusals.RequestConflict,
-            refusals.CapabilityNotReady,
-            refusals.IntegrityFailure,
-        ),
-    )
+    @recall_described("recall", refusals.CapabilityNotReady, request=schema.RECALL, answer=schema.RECALLED)
     def post(self, request: Request, ns: str) -> Response:
         """Select promoted notes for a query and leave a receipt; a miss is a receipt too."""
         wanted = bodies.recall(self.body(request))
         done = recall(self.caller(request, ns), wanted)
-        fresh = done.outcome is Publication.PUBLISHED
-        return Response(
-            {"outcome": done.outcome.value, "receipt": done.receipt},
-            status=HTTPStatus.CREATED if fresh else HTTPStatus.OK,
-        )
+        return recalled(done.outcome, done.receipt)
 
 
-class Resolutions(ArchiveView):
+class Resolutions(ReceiptView):
     """Resolve a receipt."""
 
-    scope = "recalls"
-
-    @schema.operation(
-        "resolve",
-        {200: ("Every selected note with its text, for this one use.", schema.RESOLVED)},
-        tag="recalls",
-        request=schema.NOTHING,
-        required=False,
-        parameters=[schema.NS, schema.REQUEST_ID],
-        refuses=(
-            *schema.IN_NAMESPACE,
-            refusals.NamespaceAbsent,
-            refusals.ReceiptAbsent,
-            refusals.ReceiptSchemaMismatch,
-            refusals.ReceiptBindingMismatch,
-            refusals.SelectionStale,
-            refusals.IntegrityFailure,
-        ),
-    )
+    @resolution_described("resolve")
     def post(self, request: Request, ns: str, request_id: str) -> Response:
         """Turn a receipt into text under today's authority, all of it or nothing; ask again for each later use."""
-        wanted = bodies.request_id(request_id)
-        bodies.nothing(self.body(request, optional=True))
-        done = resolve(self.caller(request, ns), wanted)
-        return Response({"receipt_id": str(done.receipt_id), "sources": [source.as_json() for source in done.sources]})
+        wanted = self.resolving(request, request_id)
+        return resolved(resolve(self.caller(request, ns), wanted))

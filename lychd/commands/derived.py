@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,13 +10,11 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 
-from archive import canonical
-from archive import limits as archive_limits
 from archive.authority import Caller
 from archive.refusals import Refusal
 from inspection import derivations
 from lychd.commands.acting import caller
-from lychd.commands.recalls import sources_text
+from lychd.commands.recalls import query_of, resolved_told, seal_lines, selection_lines, sources_text
 from lychd.commands.telling import Progress, Told, Unready, UsageError, pairs, table
 from semantic.lifecycle import EXPIRED, State
 from semantic.operations import generations
@@ -203,10 +200,9 @@ def worker(options: argparse.Namespace) -> None:
 
 def recall(options: argparse.Namespace) -> Told:
     """Ask by meaning, and show the receipt with how much of the namespace was searched."""
-    query = sys.stdin.read(archive_limits.QUERY_MAX_CHARS + 1) if options.query == ["-"] else " ".join(options.query)
     wanted = SemanticRecall(
         request_id=options.request_id or f"cli-{uuid4()}",
-        query=query,
+        query=query_of(options),
         min_cosine=options.min_cosine,
         top_k=options.top_k,
         char_budget=options.char_budget,
@@ -227,34 +223,17 @@ def recall(options: argparse.Namespace) -> Told:
 
 
 def _receipt_text(receipt: dict[str, Any]) -> str:
-    rows = [
-        (
-            one["rank"],
-            f"{canonical.read_real(one['score']):.4f}",
-            one["source_key"],
-            one["source_revision"],
-            one["note_id"],
-        )
-        for one in receipt["selected"]
-    ]
     coverage, reference = receipt["coverage"], receipt["generation"]["reference"]
     searched = f"searched {coverage['complete']} of {coverage['promoted']} promoted notes in generation {reference}"
     return "\n".join(
         [
-            f"{receipt['outcome']} for {receipt['subject']} in {receipt['namespace']} at {receipt['created_at']}",
-            table(("rank", "cosine", "source", "revision", "note"), rows, empty="Nothing was near enough."),
+            *selection_lines(receipt, "cosine", empty="Nothing was near enough."),
             f"{searched}; {receipt['matched_count']} reached the threshold",
-            f"request {receipt['request_id']}",
-            f"digest  {receipt['receipt_digest']}",
+            *seal_lines(receipt),
         ]
     )
 
 
 def resolve(options: argparse.Namespace) -> Told:
     """Turn a semantic receipt into text."""
-    resolved = resolve_by_meaning(caller(options), options.request_id)
-    document = {
-        "receipt_id": str(resolved.receipt_id),
-        "sources": [source.as_json() for source in resolved.sources],
-    }
-    return Told(document, sources_text(resolved) or "The receipt selected nothing.")
+    return resolved_told(resolve_by_meaning(caller(options), options.request_id))

@@ -9,8 +9,8 @@ from uuid import uuid4
 from archive import canonical, limits
 from archive.operations import recall as recalling
 from archive.operations import resolution
-from archive.operations.resolution import Resolved
 from archive.requests import LexicalRecall
+from archive.selections import Resolved
 from inspection import reads
 from lychd.commands.acting import caller
 from lychd.commands.telling import Told, indented, pairs, table
@@ -18,11 +18,9 @@ from lychd.commands.telling import Told, indented, pairs, table
 
 def recall(options: argparse.Namespace) -> Told:
     """Ask, and show the receipt; a miss is an answer."""
-    # One character beyond the limit is enough to be told that there are too many.
-    query = sys.stdin.read(limits.QUERY_MAX_CHARS + 1) if options.query == ["-"] else " ".join(options.query)
     wanted = LexicalRecall(
         request_id=options.request_id or f"cli-{uuid4()}",
-        query=query,
+        query=query_of(options),
         top_k=options.top_k,
         char_budget=options.char_budget,
         min_rank=options.min_rank,
@@ -40,8 +38,26 @@ def recall(options: argparse.Namespace) -> Told:
     return Told(document, text)
 
 
+def query_of(options: argparse.Namespace) -> str:
+    """Read the question off the command line, or off stdin where a lone dash stands for it."""
+    # One character beyond the limit is enough to be told that there are too many.
+    return sys.stdin.read(limits.QUERY_MAX_CHARS + 1) if options.query == ["-"] else " ".join(options.query)
+
+
 def receipt_text(receipt: Mapping[str, Any]) -> str:
     """Write a receipt for people: what was selected, under which figures, and its digest."""
+    lines = selection_lines(receipt, "score", empty="Nothing admissible was found.")
+    if receipt["omitted"]:
+        budget = receipt["budgets"]["char_budget"]
+        lines.append(f"left out for the budget of {budget} characters: {len(receipt['omitted'])}")
+    if lexical := receipt.get("lexical"):
+        words = f"{lexical['lexemes_found']} of {lexical['lexemes_asked']} words found"
+        lines.append(f"{words} among {lexical['corpus_notes']} promoted notes")
+    return "\n".join([*lines, *seal_lines(receipt)])
+
+
+def selection_lines(receipt: Mapping[str, Any], score: str, *, empty: str) -> list[str]:
+    """Write how a receipt of either schema begins: for whom, and what was selected."""
     rows = [
         (
             one["rank"],
@@ -52,23 +68,24 @@ def receipt_text(receipt: Mapping[str, Any]) -> str:
         )
         for one in receipt["selected"]
     ]
-    lines = [
+    return [
         f"{receipt['outcome']} for {receipt['subject']} in {receipt['namespace']} at {receipt['created_at']}",
-        table(("rank", "score", "source", "revision", "note"), rows, empty="Nothing admissible was found."),
+        table(("rank", score, "source", "revision", "note"), rows, empty=empty),
     ]
-    if receipt["omitted"]:
-        budget = receipt["budgets"]["char_budget"]
-        lines.append(f"left out for the budget of {budget} characters: {len(receipt['omitted'])}")
-    if lexical := receipt.get("lexical"):
-        words = f"{lexical['lexemes_found']} of {lexical['lexemes_asked']} words found"
-        lines.append(f"{words} among {lexical['corpus_notes']} promoted notes")
-    lines += [f"request {receipt['request_id']}", f"digest  {receipt['receipt_digest']}"]
-    return "\n".join(lines)
+
+
+def seal_lines(receipt: Mapping[str, Any]) -> list[str]:
+    """Write how it ends: the request that it answers, and its digest."""
+    return [f"request {receipt['request_id']}", f"digest  {receipt['receipt_digest']}"]
 
 
 def resolve(options: argparse.Namespace) -> Told:
     """Turn a receipt into text."""
-    resolved = resolution.resolve(caller(options), options.request_id)
+    return resolved_told(resolution.resolve(caller(options), options.request_id))
+
+
+def resolved_told(resolved: Resolved) -> Told:
+    """Tell the texts of a receipt."""
     document = {
         "receipt_id": str(resolved.receipt_id),
         "sources": [source.as_json() for source in resolved.sources],

@@ -7,10 +7,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from archive import refusals
-from archive.api import bodies as archive_bodies
 from archive.api import schema as shapes
 from archive.api.base import ArchiveView
-from archive.operations.recall import Publication
+from archive.api.receipts import ReceiptView, recall_described, recalled, resolution_described, resolved
 from semantic import refusals as ours
 from semantic import tasks
 from semantic.api import bodies, schema
@@ -82,65 +81,27 @@ class Attempts(ArchiveView):
         return Response({"status_url": address}, status=HTTPStatus.ACCEPTED)
 
 
-class SemanticRecalls(ArchiveView):
+class SemanticRecalls(ReceiptView):
     """Recall by meaning."""
 
-    scope = "recalls"
-
-    @shapes.operation(
+    @recall_described(
         "recallByMeaning",
-        {
-            201: ("A receipt, published now.", schema.RECALLED),
-            200: ("The receipt that the same request has already.", schema.RECALLED),
-        },
-        tag="recalls",
+        *(*schema.IN_GENERATION, *schema.EMBEDDING, ours.SemanticOff),
         request=schema.RECALL,
-        parameters=[shapes.NS],
-        refuses=(
-            *shapes.IN_NAMESPACE,
-            *shapes.WRITING,
-            *schema.IN_GENERATION,
-            *schema.EMBEDDING,
-            ours.SemanticOff,
-            refusals.RequestConflict,
-            refusals.IntegrityFailure,
-        ),
+        answer=schema.RECALLED,
     )
     def post(self, request: Request, ns: str) -> Response:
         """Select embedded notes near to a query and leave a receipt; there is no fallback to words."""
         wanted = bodies.recall(self.body(request))
         done = recall(self.caller(request, ns), wanted)
-        told = {"outcome": done.outcome.value, "receipt": done.receipt, "caller_execution": done.caller_execution}
-        fresh = done.outcome is Publication.PUBLISHED
-        return Response(told, status=HTTPStatus.CREATED if fresh else HTTPStatus.OK)
+        return recalled(done.outcome, done.receipt, caller_execution=done.caller_execution)
 
 
-class SemanticResolutions(ArchiveView):
+class SemanticResolutions(ReceiptView):
     """Resolve a semantic receipt."""
 
-    scope = "recalls"
-
-    @shapes.operation(
-        "resolveByMeaning",
-        {200: ("Every selected note with its text, for this one use.", shapes.RESOLVED)},
-        tag="recalls",
-        request=shapes.NOTHING,
-        required=False,
-        parameters=[shapes.NS, shapes.REQUEST_ID],
-        refuses=(
-            *shapes.IN_NAMESPACE,
-            *schema.IN_GENERATION,
-            ours.SemanticOff,
-            refusals.ReceiptAbsent,
-            refusals.ReceiptSchemaMismatch,
-            refusals.ReceiptBindingMismatch,
-            refusals.SelectionStale,
-            refusals.IntegrityFailure,
-        ),
-    )
+    @resolution_described("resolveByMeaning", *schema.IN_GENERATION, ours.SemanticOff)
     def post(self, request: Request, ns: str, request_id: str) -> Response:
         """Turn a semantic receipt into text while every fence of it holds, all of it or nothing."""
-        wanted = archive_bodies.request_id(request_id)
-        archive_bodies.nothing(self.body(request, optional=True))
-        done = resolve(self.caller(request, ns), wanted)
-        return Response({"receipt_id": str(done.receipt_id), "sources": [source.as_json() for source in done.sources]})
+        wanted = self.resolving(request, request_id)
+        return resolved(resolve(self.caller(request, ns), wanted))

@@ -4,20 +4,16 @@ Preflight and publication are two short transactions under a shared hold; the in
 changed meanwhile shows in the second. A generation that was retired meanwhile refuses; there is no fallback to words.
 """
 
-import json
 import time
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db import connection
-
-from archive import canonical, receipts
 from archive.authority import Action, Caller, Point, Question
 from archive.gates import gate
-from archive.models import Namespace, Recall
-from archive.operations.recall import Publication
-from archive.refusals import Conflict, Refusal, RequestConflict
+from archive.models import Namespace
+from archive.publication import Publication, publish, published
+from archive.refusals import Conflict, Refusal
 from archive.transactions import moment, shared
 from semantic import exact, manifest
 from semantic.embedders import Item, Kind
@@ -74,9 +70,9 @@ def _preflight(
 ) -> Recalled | _Seen:
     with shared(caller.binding) as namespace:
         question.require(Point.A1)
-        published = _published(namespace, wanted, digest)
-        if published is not None:
-            return Recalled(Publication.REPLAYED, published, None)
+        earlier = published(namespace, wanted.request_id, schema=SEMANTIC_SCHEMA, digest=digest)
+        if earlier is not None:
+            return Recalled(Publication.REPLAYED, earlier, None)
         generation = standing(namespace, configured)
         return _Seen(generation.id, generation.version)
 
@@ -104,27 +100,18 @@ def _final(
     try:
         with shared(caller.binding) as namespace:
             question.require(Point.A1)
-            published = _published(namespace, wanted, digest)
+            winner = published(namespace, wanted.request_id, schema=SEMANTIC_SCHEMA, digest=digest)
             gate("semantic_recall.looked")
-            if published is not None:
-                return Recalled(Publication.JOINED, published, execution)
+            if winner is not None:
+                return Recalled(Publication.JOINED, winner, execution)
             generation = standing(namespace, configured)
             if (generation.id, generation.version) != (seen.id, seen.version):
                 raise GenerationRetired
-            return _publish(namespace, caller, wanted, configured, digest, generation, vector, execution)
+            return _publish(namespace, caller, wanted, configured, generation, vector, execution)
     except Conflict as refusal:
         # What this caller has spent is told even where somebody else was first (5.17 no. 16).
         refusal.extra.setdefault("caller_execution", execution)
         raise
-
-
-def _published(namespace: Namespace, wanted: SemanticRecall, digest: str) -> dict[str, Any] | None:
-    row = Recall.objects.filter(namespace=namespace, request_id=wanted.request_id).first()
-    if row is None:
-        return None
-    if row.schema != SEMANTIC_SCHEMA or not canonical.same(row.request_digest, digest):
-        raise RequestConflict
-    return receipts.opened(row, namespace.key)
 
 
 def _publish(
@@ -132,7 +119,6 @@ def _publish(
     caller: Caller,
     wanted: SemanticRecall,
     configured: Configured,
-    digest: str,
     generation: Generation,
     vector: Vector,
     execution: dict[str, Any],
@@ -149,29 +135,4 @@ def _publish(
         execution=execution,
         created_at=(created_at := moment()),
     )
-    with connection.cursor() as cursor:
-        # Two with one identity may both come this far; the constraint lets one publish (R-L-251).
-        cursor.execute(
-            "INSERT INTO archive_recall (id, namespace_id, request_id, schema, request_digest, receipt, receipt_digest,"
-            " subject, purpose, created_at) VALUES (%s, %s, %s, %s, %s, %s::jsonb, %s, %s, %s, %s)"
-            " ON CONFLICT (namespace_id, request_id) DO NOTHING RETURNING id",
-            [
-                receipt["receipt_id"],
-                namespace.id,
-                wanted.request_id,
-                receipt["schema"],
-                digest,
-                json.dumps(receipt),
-                receipt["receipt_digest"],
-                caller.subject,
-                receipt["purpose"],
-                created_at,
-            ],
-        )
-        published = cursor.fetchone() is not None
-    if published:
-        return Recalled(Publication.PUBLISHED, receipt, execution)
-    winner = _published(namespace, wanted, digest)
-    if winner is None:
-        raise RuntimeError("the row that conflicted is visible to the next statement")
-    return Recalled(Publication.JOINED, winner, execution)
+    return Recalled(*publish(namespace, receipt, created_at), execution)

@@ -5,19 +5,12 @@ from uuid import UUID
 
 from django.db import connection
 
-from archive import canonical, receipts
+from archive import canonical, selections
 from archive.authority import Action, Caller, Point
-from archive.lifecycle import State as NoteState
-from archive.models import Namespace, Note, Recall
-from archive.operations.resolution import Resolved, Source
-from archive.records import projection_of
-from archive.refusals import (
-    IntegrityFailure,
-    ReceiptAbsent,
-    ReceiptBindingMismatch,
-    ReceiptSchemaMismatch,
-    SelectionStale,
-)
+from archive.models import Namespace, Recall
+from archive.refusals import IntegrityFailure, SelectionStale
+from archive.requests import well_formed
+from archive.selections import Resolved
 from archive.transactions import shared
 from semantic import manifest, vectors
 from semantic.lifecycle import State
@@ -33,6 +26,7 @@ def resolve(caller: Caller, request_id: str) -> Resolved:
     Raises `ReceiptAbsent`, `ReceiptSchemaMismatch`, `ReceiptBindingMismatch`, `SelectionStale`, `GenerationRetired` and
     what else is wrong with the generation, `IntegrityFailure`.
     """
+    well_formed("/request_id", request_id)
     manifest.require_semantic()
     configured = manifest.configured(caller.binding)
     lookup = canonical.lookup_digest(Action.SEMANTIC_RESOLVE, caller.namespace, {"request_id": request_id})
@@ -43,27 +37,15 @@ def resolve(caller: Caller, request_id: str) -> Resolved:
         if row is not None:
             question = question.about(row.receipt_digest)
         question.require(Point.A1)
-        if row is None:
-            raise ReceiptAbsent
-        if row.schema != SEMANTIC_SCHEMA:
-            raise ReceiptSchemaMismatch
-        receipt = receipts.opened(row, namespace.key)
-        _same_binding(receipt, caller)
-        generation = standing(namespace, configured)
-        _same_generation(receipt, generation)
-        sources = _sources(namespace, generation, receipt)
+        receipt = selections.opened(row, SEMANTIC_SCHEMA, namespace, caller)
+        _require_vectors(namespace, standing(namespace, configured), receipt)
+        resolved = selections.resolved(namespace, receipt)
     question.require(Point.A2)
-    return Resolved(row.id, sources)
+    return resolved
 
 
-def _same_binding(receipt: dict[str, Any], caller: Caller) -> None:
-    held = {key: receipt[key] for key in ("profile", "namespace", "owner", "policy_revision", "subject", "purpose")}
-    if held != {**caller.binding.fields(), "subject": caller.subject, "purpose": "answer"}:
-        raise ReceiptBindingMismatch
-
-
-def _same_generation(receipt: dict[str, Any], generation: Generation) -> None:
-    """Refuse unless the receipt was selected from the generation that is configured and active now."""
+def _require_vectors(namespace: Namespace, generation: Generation, receipt: dict[str, Any]) -> None:
+    """Refuse unless the receipt was selected from this very generation and its vectors are still there, bit by bit."""
     now = {
         "reference": generation.reference,
         "manifest_digest": generation.manifest_digest,
@@ -71,11 +53,7 @@ def _same_generation(receipt: dict[str, Any], generation: Generation) -> None:
     }
     if receipt["generation"] != now:
         raise SelectionStale
-
-
-def _sources(namespace: Namespace, generation: Generation, receipt: dict[str, Any]) -> tuple[Source, ...]:
     selected = receipt["selected"]
-    notes = {str(note.id): note for note in _notes(namespace, [chosen["note_id"] for chosen in selected])}
     derived = {
         str(row.id): row
         for row in Derivation.objects.only(*METADATA).filter(
@@ -85,27 +63,6 @@ def _sources(namespace: Namespace, generation: Generation, receipt: dict[str, An
     stored = _stored_digests([row.id for row in derived.values() if row.state == State.COMPLETE])
     for chosen in selected:
         _require_vector(chosen, derived.get(chosen["derivation_id"]), stored)
-    return tuple(_source(namespace, chosen, notes.get(chosen["note_id"])) for chosen in selected)
-
-
-def _notes(namespace: Namespace, note_ids: list[str]):  # type: ignore[no-untyped-def]
-    return (
-        Note.objects.select_related("source")
-        .filter(namespace=namespace, id__in=note_ids)
-        .only(
-            "id",
-            "source_id",
-            "source__source_key",
-            "source_revision",
-            "asserted_origin",
-            "state",
-            "lifecycle_version",
-            "text",
-            "text_digest",
-            "char_count",
-            "classification",
-        )
-    )
 
 
 def _stored_digests(derivation_ids: list[UUID]) -> dict[UUID, str]:
@@ -132,29 +89,3 @@ def _require_vector(chosen: dict[str, Any], row: Derivation | None, stored: dict
         raise SelectionStale
     if stored.get(row.id) != chosen["vector_digest"]:
         raise IntegrityFailure
-
-
-def _source(namespace: Namespace, chosen: dict[str, Any], note: Note | None) -> Source:
-    if note is None or note.state != NoteState.PROMOTED or note.text is None:
-        raise SelectionStale
-    stands = (
-        note.lifecycle_version == chosen["lifecycle_version"]
-        and note.source.source_key == chosen["source_key"]
-        and note.source_revision == chosen["source_revision"]
-        and canonical.same(note.text_digest, chosen["text_digest"])
-        and canonical.same(projection_of(note, namespace.key), chosen["projection_digest"])
-    )
-    if not stands:
-        raise SelectionStale
-    if not canonical.same(canonical.text_digest(note.text), note.text_digest):
-        raise IntegrityFailure
-    return Source(
-        rank=chosen["rank"],
-        note_id=note.id,
-        source_key=note.source.source_key,
-        source_revision=note.source_revision,
-        text_digest=note.text_digest,
-        lifecycle_version=note.lifecycle_version,
-        classification=note.classification,
-        text=note.text,
-    )

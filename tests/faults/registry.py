@@ -303,7 +303,7 @@ HELD: Final = (
     ),
     Fault(
         "recall: two publications of one identity collide",
-        Code("archive.operations.recall:_publish", " ON CONFLICT (namespace_id, request_id) DO NOTHING", ""),
+        Code("archive.publication:publish", " ON CONFLICT (namespace_id, request_id) DO NOTHING", ""),
         (f"{PAIRS}[recall x recall]",),
     ),
 )
@@ -323,7 +323,7 @@ TRANSACTIONS: Final = (
     ),
     Fault(
         "transaction: limits outlive it",
-        Code("archive.transactions:_bound", "'lock_timeout', %s, true", "'lock_timeout', %s, false"),
+        Constant("archive.transactions:_BOUNDS", "'lock_timeout', %s, true", "'lock_timeout', %s, false"),
         (LIMITS_TEST,),
     ),
     Fault(
@@ -333,12 +333,12 @@ TRANSACTIONS: Final = (
     ),
     Fault(
         "transaction: a snapshot may write",
-        Code("archive.transactions:_durable", "REPEATABLE READ, READ ONLY", "REPEATABLE READ"),
+        Code("archive.transactions:_look_only", "read_only = True", "read_only = False"),
         (f"{BOUNDS}test_a_snapshot_is_read_only_and_the_database_says_so",),
     ),
     Fault(
         "transaction: a snapshot sees many moments",
-        Code("archive.transactions:_durable", "REPEATABLE READ, READ ONLY", "READ COMMITTED, READ ONLY"),
+        Code("archive.transactions:_look_only", "REPEATABLE_READ", "READ_COMMITTED"),
         (f"{BOUNDS}test_a_snapshot_sees_one_moment",),
     ),
     Fault(
@@ -665,7 +665,8 @@ GRANTS: Final = tuple(
 INTAKE: Final = "archive.operations.intake:"
 TRANSITION: Final = "archive.operations.transition:"
 RECALL: Final = "archive.operations.recall:"
-RESOLUTION: Final = "archive.operations.resolution:"
+PUBLISHED: Final = "archive.publication:published"
+SELECTIONS: Final = "archive.selections:"
 
 JUDGEMENTS: Final = (
     Fault(
@@ -742,12 +743,12 @@ JUDGEMENTS: Final = (
     ),
     Fault(
         "recall: a request identity is not compared",
-        Code(f"{RECALL}_published", "not canonical.same(row.request_digest, digest)", "False"),
+        Code(PUBLISHED, "not canonical.same(row.request_digest, digest)", "False"),
         (f"{SCENARIOS}test_e_receipts.py::test_s062_another_request_under_one_identity_is_a_conflict*",),
     ),
     Fault(
         "recall: a receipt of another kind is replayed",
-        Code(f"{RECALL}_published", "row.schema != receipts.LEXICAL_SCHEMA or ", ""),
+        Code(PUBLISHED, "row.schema != schema or ", ""),
         (f"{RECEIPTS}test_a_semantic_receipt_is_not_resolved_or_replayed_as_a_lexical_one",),
     ),
     Fault(
@@ -782,7 +783,7 @@ JUDGEMENTS: Final = (
     *(
         Fault(
             f"resolution: {what}",
-            Code(f"{RESOLUTION}_source", old, new),
+            Code(f"{SELECTIONS}_source", old, new),
             (f"{RECEIPTS}{test}",),
         )
         for what, old, new, test in (
@@ -818,9 +819,9 @@ JUDGEMENTS: Final = (
             f"resolution: the {what} is not compared, nor the projection",
             Together(
                 (
-                    Code(f"{RESOLUTION}_source", old, "True"),
+                    Code(f"{SELECTIONS}_source", old, "True"),
                     Code(
-                        f"{RESOLUTION}_source",
+                        f"{SELECTIONS}_source",
                         'canonical.same(projection_of(note, namespace.key), chosen["projection_digest"])',
                         "True",
                     ),
@@ -848,13 +849,13 @@ JUDGEMENTS: Final = (
     ),
     Fault(
         "resolution: another subject's receipt gives text",
-        Code(f"{RESOLUTION}_same_binding", '"subject": caller.subject', '"subject": receipt["subject"]'),
+        Code(f"{SELECTIONS}opened", '"subject": caller.subject', '"subject": receipt["subject"]'),
         (f"{SCENARIOS}test_e_receipts.py::test_s070_a_receipt_resolves_for_nobody_but_its_subject",),
     ),
     Fault(
         "resolution: a receipt of the old binding gives text",
         Code(
-            f"{RESOLUTION}_same_binding",
+            f"{SELECTIONS}opened",
             "**caller.binding.fields()",
             "**{key: receipt[key] for key in caller.binding.fields()}",
         ),
@@ -864,12 +865,12 @@ JUDGEMENTS: Final = (
     ),
     Fault(
         "resolution: a receipt of another kind is taken",
-        Code(f"{RESOLUTION}resolve", "row.schema != receipts.LEXICAL_SCHEMA", "False"),
+        Code(f"{SELECTIONS}opened", "row.schema != schema", "False"),
         (f"{RECEIPTS}test_a_semantic_receipt_is_not_resolved_or_replayed_as_a_lexical_one",),
     ),
     Fault(
         "resolution: a receipt that was written over is believed",
-        Code(f"{RESOLUTION}resolve", "receipts.opened(row, namespace.key)", "row.receipt"),
+        Code(f"{SELECTIONS}opened", "receipts.opened(row, namespace.key)", "row.receipt"),
         (f"{RECEIPTS}test_a_receipt_that_was_written_over_is_shown_to_nobody",),
     ),
     Fault(

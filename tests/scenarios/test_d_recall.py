@@ -9,7 +9,8 @@ from django.test.utils import CaptureQueriesContext
 
 from archive import limits
 from archive.models import Recall
-from archive.operations.recall import Publication, recall
+from archive.operations.recall import recall
+from archive.publication import Publication
 from archive.refusals import InvalidRequest
 from archive.requests import LexicalRecall
 from lychd.celery import app

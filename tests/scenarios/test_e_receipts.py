@@ -9,9 +9,10 @@ from psycopg import errors
 
 from archive.lifecycle import State
 from archive.models import Recall
-from archive.operations.recall import Publication, recall
+from archive.operations.recall import recall
 from archive.operations.resolution import resolve
 from archive.operations.transition import archive, promote, revoke
+from archive.publication import Publication
 from archive.refusals import SelectionStale
 from archive.requests import LexicalRecall
 from tests import cast

@@ -11,8 +11,9 @@ from archive import gates
 from archive.lifecycle import State
 from archive.models import IntakeRequest, Note, Recall
 from archive.operations.intake import Outcome, intake
-from archive.operations.recall import Publication, recall
+from archive.operations.recall import recall
 from archive.operations.transition import promote
+from archive.publication import Publication
 from archive.refusals import OutcomeUnknown, Unavailable
 from archive.requests import Intake, LexicalRecall
 from inspection import reads

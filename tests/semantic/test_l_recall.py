@@ -11,10 +11,10 @@ import pytest
 from archive import limits as archive_limits
 from archive.lifecycle import State as NoteState
 from archive.models import Recall
-from archive.operations.recall import Publication
 from archive.operations.recall import recall as lexical_recall
 from archive.operations.resolution import resolve as lexical_resolve
 from archive.operations.transition import archive, revoke
+from archive.publication import Publication
 from archive.refusals import InvalidRequest, Refusal, RequestConflict
 from archive.requests import LexicalRecall
 from archive.seals import verify
