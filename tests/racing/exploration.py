@@ -38,6 +38,8 @@ class Explored:
     waited: int = 0
     finals: set[Hashable] = field(default_factory=set)
     bad: list[tuple[str, str]] = field(default_factory=list)
+    blocked: set[int] = field(default_factory=set)
+    """Who ever waited in the server, by place."""
 
     def __str__(self) -> str:
         return (
@@ -56,6 +58,11 @@ class Explored:
         if os.environ.get(VARIABLE) is None and not self.waited and len(self.finals) < 2:
             raise AssertionError(f"{self.name}: nobody ever waited and every ending is the same")
 
+    def require_quiet(self) -> None:
+        """Fail where operations that have nothing to settle between them did wait, or ended in more ways than one."""
+        if self.waited or len(self.finals) > 1:
+            raise AssertionError(f"{self.name}: {self.waited} schedules with a wait, {len(self.finals)} endings")
+
 
 def explore(
     crew: Crew,
@@ -65,20 +72,23 @@ def explore(
     *,
     at_most: int = 5_000,
     go_on: bool = False,
+    preemptions: int | None = None,
 ) -> Explored:
     """Walk every schedule of what `stage` prepares. `judge` raises AssertionError, or returns how it all ended.
 
-    Stops at the first bad schedule unless `go_on`. With RACE_SCHEDULE set, that one schedule alone is walked.
+    Stops at the first bad schedule unless `go_on`. With RACE_SCHEDULE set, that one schedule alone is walked. With
+    `preemptions`, only those in which an actor that could have gone on had to stand back so many times at most.
     """
     explored = Explored(name)
     only = os.environ.get(VARIABLE)
     prefix: list[int] | None = []
     while prefix is not None:
-        turn = _Turns(prefix, only)
+        turn = _Turns(prefix, only, preemptions)
         circle = crew.perform(operations := stage(), turn)
         run = Run(turn.taken, tuple(actor.walk for actor in crew.actors[: len(operations)]), circle)
         explored.schedules += 1
         explored.waited += run.waited
+        explored.blocked |= {place for place, walk in enumerate(run.walks) if walk.waited}
         try:
             assert not circle, "everybody waited for somebody: a deadlock"
             explored.finals.add(judge(run))
@@ -94,13 +104,23 @@ def explore(
 class _Turns:
     """Follows a prefix of choices, then always the first that is ready, and remembers what else there was."""
 
-    def __init__(self, prefix: Sequence[int], only: str | None) -> None:
+    def __init__(self, prefix: Sequence[int], only: str | None, preemptions: int | None = None) -> None:
         self.taken = ""
         self._prefix = prefix
         self._only = only
+        self._left = preemptions
         self._options: list[tuple[int, int]] = []
 
     def __call__(self, ready: Sequence[Actor]) -> Actor:
+        going_on = [actor for actor in ready if self.taken.endswith(actor.name)]
+        if self._left == 0 and going_on:
+            ready = going_on
+        chosen = self._chosen(ready)
+        if self._left is not None and going_on and chosen not in going_on:
+            self._left -= 1
+        return chosen
+
+    def _chosen(self, ready: Sequence[Actor]) -> Actor:
         place = len(self._options)
         if self._only is not None:
             names = [actor.name for actor in ready]
@@ -108,10 +128,23 @@ class _Turns:
             assert wanted in names, f"turn {place + 1} of {self._only} is none of {names}"
             choice = names.index(wanted)
         else:
+            ready = self._allowed(ready)
             choice = self._prefix[place] if place < len(self._prefix) else 0
         self._options.append((choice, len(ready)))
-        self.taken += ready[choice].name
-        return ready[choice]
+        chosen = ready[choice]
+        if self._left is not None and self.taken and chosen.name != self.taken[-1] and self._could_go_on(ready):
+            self._left -= 1
+        self.taken += chosen.name
+        return chosen
+
+    def _allowed(self, ready: Sequence[Actor]) -> Sequence[Actor]:
+        """Once nobody may be interrupted any more, who had the last turn has the next one too."""
+        if self._left == 0 and self._could_go_on(ready):
+            return [actor for actor in ready if actor.name == self.taken[-1]]
+        return ready
+
+    def _could_go_on(self, ready: Sequence[Actor]) -> bool:
+        return self.taken[-1:] in {actor.name for actor in ready}
 
     def next(self) -> list[int] | None:
         """The next schedule: the last choice that has an untried neighbour takes it; None after the last."""
