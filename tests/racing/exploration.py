@@ -128,23 +128,10 @@ class _Turns:
             assert wanted in names, f"turn {place + 1} of {self._only} is none of {names}"
             choice = names.index(wanted)
         else:
-            ready = self._allowed(ready)
             choice = self._prefix[place] if place < len(self._prefix) else 0
         self._options.append((choice, len(ready)))
-        chosen = ready[choice]
-        if self._left is not None and self.taken and chosen.name != self.taken[-1] and self._could_go_on(ready):
-            self._left -= 1
-        self.taken += chosen.name
-        return chosen
-
-    def _allowed(self, ready: Sequence[Actor]) -> Sequence[Actor]:
-        """Once nobody may be interrupted any more, who had the last turn has the next one too."""
-        if self._left == 0 and self._could_go_on(ready):
-            return [actor for actor in ready if actor.name == self.taken[-1]]
-        return ready
-
-    def _could_go_on(self, ready: Sequence[Actor]) -> bool:
-        return self.taken[-1:] in {actor.name for actor in ready}
+        self.taken += ready[choice].name
+        return ready[choice]
 
     def next(self) -> list[int] | None:
         """The next schedule: the last choice that has an untried neighbour takes it; None after the last."""
