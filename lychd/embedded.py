@@ -80,6 +80,9 @@ EXTENSIONS: Final = ("vector", "pg_trgm")
 MAJOR: Final = "18"
 
 _PATIENCE: Final = 10.0
+_MEGABYTE: Final = 1 << 20
+_BUFFERS: Final = (128, 1024)
+_CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 
 
 @dataclass(frozen=True)
@@ -303,9 +306,27 @@ def _options(state: Path, durable: bool) -> dict[str, str]:
         "log_min_error_statement": "panic",
         "log_statement": "none",
     }
-    if not durable:
+    if durable:
+        options["shared_buffers"] = f"{_buffers()}MB"
+    else:
         options |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
     return options
+
+
+def _buffers() -> int:
+    """A quarter of the memory there is, as PostgreSQL advises; in MB.
+
+    A table beyond a quarter of it is copied from the operating system anew at each scan, and semantic recall scans one.
+    """
+    least, most = _BUFFERS
+    return max(least, min(most, _memory() // _MEGABYTE // 4))
+
+
+def _memory() -> int:
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(OSError, ValueError):
+        return min(there, int(_CGROUP_LIMIT.read_text("ascii")))
+    return there
 
 
 def _initialise(binaries: _Binaries, data: Path, durable: bool) -> None:
