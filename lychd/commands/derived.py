@@ -15,7 +15,7 @@ from archive.refusals import Refusal
 from inspection import derivations
 from lychd.commands.acting import caller
 from lychd.commands.recalls import query_of, resolved_told, seal_lines, selection_lines, sources_text
-from lychd.commands.telling import Progress, Told, Unready, UsageError, pairs, table
+from lychd.commands.telling import Progress, Told, Unready, UsageError, pairs, problem_of, table
 from semantic.lifecycle import EXPIRED, State
 from semantic.operations import generations
 from semantic.operations.attempts import Attempt, run_attempts
@@ -24,6 +24,9 @@ from semantic.operations.recall import recall as recall_by_meaning
 from semantic.operations.resolution import resolve as resolve_by_meaning
 from semantic.records import DerivationRecord
 from semantic.requests import SemanticRecall
+
+Outcome = str | Refusal
+"""What became of one note: the state it is in now, that it was sent, or the refusal it met."""
 
 # --- generations -----------------------------------------------------------------------------------------------------
 
@@ -111,16 +114,36 @@ def derive(options: argparse.Namespace) -> Told:
         raise UsageError("name notes, or say --all")
     acting = caller(options)
     reference = generations.discover(acting).reference
-    outcomes: Counter[str] = Counter()
+    outcomes: list[Outcome] = []
+    stopped: Refusal | None = None
     total = len(options.note) if options.note else _missing(acting, reference, options.limit)
     with Progress("derive", total) as progress:
-        for run in _runs(acting, reference, options):
-            outcomes.update(_run(acting, run, options))
-            progress.reach(sum(outcomes.values()))
-    told = {"generation": reference, "outcomes": dict(sorted(outcomes.items()))}
-    text = table(("outcome", "notes"), sorted(outcomes.items()), empty="Nothing was left to derive.")
-    bad = sum(count for word, count in outcomes.items() if word not in {State.COMPLETE.value, "sent"})
-    return Told(told, text, 2 if bad else 0)
+        try:
+            for run in _runs(acting, reference, options):
+                outcomes += _run(acting, run, options)
+                progress.reach(len(outcomes))
+        except Refusal as refusal:
+            if not outcomes:
+                raise
+            # What came before stands and is told; the rest is left to the next call.
+            stopped = refusal
+    return _derived(reference, outcomes, stopped)
+
+
+def _derived(reference: str, outcomes: Sequence[Outcome], stopped: Refusal | None) -> Told:
+    """Count what became of the notes; the exit code is that of the gravest refusal among them."""
+    counts = Counter(one.code if isinstance(one, Refusal) else one for one in outcomes)
+    met = {one.code: one for one in (*outcomes, stopped) if isinstance(one, Refusal)}
+    told = {
+        "generation": reference,
+        "outcomes": dict(sorted(counts.items())),
+        "refused": [problem_of(refusal) for _, refusal in sorted(met.items())],
+        "stopped": None if stopped is None else stopped.code,
+    }
+    lines = [table(("outcome", "notes"), sorted(counts.items()), empty="Nothing was left to derive.")]
+    lines += [f"{refusal.code}: {refusal.title}. {refusal.detail}" for _, refusal in sorted(met.items())]
+    lines += [] if stopped is None else [f"stopped before the end: {stopped.code}"]
+    return Told(told, "\n".join(lines), max((refusal.exit_code for refusal in met.values()), default=0))
 
 
 def _missing(acting: Caller, reference: str, limit: int | None) -> int | None:
@@ -147,40 +170,35 @@ def _runs(acting: Caller, reference: str, options: argparse.Namespace) -> Iterat
         after, left = found[-1], None if left is None else left - len(found)
 
 
-def _run(acting: Caller, run: Sequence[UUID], options: argparse.Namespace) -> list[str]:
+def _run(acting: Caller, run: Sequence[UUID], options: argparse.Namespace) -> list[Outcome]:
     prepared = prepare_many(acting, run)
-    words = [answer.refusal.code for answer in prepared if answer.refusal is not None]
+    outcomes: list[Outcome] = [answer.refusal for answer in prepared if answer.refusal is not None]
     rows = [answer.given().derivation for answer in prepared if answer.refusal is None]
     attempts = [Attempt(row.id, row.row_version, _again(row, options)) for row in rows]
     if options.queue:
-        return [*words, *_sent(acting, attempts)]
+        return [*outcomes, *_sent(acting, attempts)]
     if attempts:
-        words += [
-            answer.refusal.code if answer.refusal is not None else answer.given().state
-            for answer in run_attempts(acting, attempts)
-        ]
-    return words
+        outcomes += [answer.refusal or answer.given().state for answer in run_attempts(acting, attempts)]
+    return outcomes
 
 
 def _again(row: DerivationRecord, options: argparse.Namespace) -> bool:
     return bool(options.retry) and row.state in {State.FAILED.value, EXPIRED}
 
 
-def _sent(acting: Caller, attempts: Sequence[Attempt]) -> list[str]:
+def _sent(acting: Caller, attempts: Sequence[Attempt]) -> Iterator[Outcome]:
     from lychd import celery  # noqa: F401 - the messages go to our own broker
     from semantic.operations.request import request
     from semantic.tasks import send
 
-    words = []
     for attempt in attempts:
         try:
             requested = request(acting, attempt)
             if requested.needed:
                 send(acting, attempt, str(uuid4()))
-            words.append("sent" if requested.needed else requested.derivation.state)
+            yield "sent" if requested.needed else requested.derivation.state
         except Refusal as refusal:
-            words.append(refusal.code)
-    return words
+            yield refusal
 
 
 def worker(options: argparse.Namespace) -> None:

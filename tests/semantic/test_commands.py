@@ -5,9 +5,11 @@ import json
 import pytest
 
 from archive.operations import host
+from archive.refusals import Internal
 from lychd import console
 from semantic.models import Derivation
-from semantic.operations.generations import register
+from semantic.operations.generations import register, retire
+from semantic.refusals import DerivationNotClaimable, GenerationRetired
 from tests import cast
 from tests.semantic.conftest import GENERATION
 
@@ -69,13 +71,32 @@ def test_a_failed_attempt_is_taken_up_again_only_when_asked(line, notes, otto, s
 
     script.before = broken
     code, told = line("dora", "derive", "--all")
-    assert (code, told["outcomes"]) == (2, {"internal": 5})
+    assert (code, told["outcomes"]) == (Internal.exit_code, {"internal": 5})
     script.before = None
     code, told = line("dora", "derive", "--all")
-    assert (code, told["outcomes"]) == (2, {"derivation_not_claimable": 5})
+    assert (code, told["outcomes"]) == (DerivationNotClaimable.exit_code, {"derivation_not_claimable": 5})
+    assert [(one["code"], one["detail"]) for one in told["refused"]] == [
+        ("derivation_not_claimable", DerivationNotClaimable.detail)
+    ]
     assert line("dora", "derive", "--all", "--retry")[1]["outcomes"] == {"complete": 5}
     one = Derivation.objects.first()
     assert line("dora", "derivation", "show", str(one.id))[1]["derivation"]["attempt"] == 2
+
+
+def test_a_refusal_on_the_way_leaves_what_was_done_and_tells_it(line, notes, otto, script):
+    register(otto)
+    words = iter(range(2))
+
+    def soon_gone():
+        if next(words, None) is None:
+            retire(otto, GENERATION)
+
+    script.before = soon_gone
+    code, told = line("dora", "derive", "--all", "--batch", "1")
+
+    assert (code, told["stopped"]) == (GenerationRetired.exit_code, "generation_retired")
+    assert told["outcomes"] == {"complete": 2, "attempt_fenced": 1}
+    assert [one["code"] for one in told["refused"]] == ["attempt_fenced", "generation_retired"]
 
 
 def test_asking_by_meaning(line, notes, otto, script):

@@ -1,5 +1,6 @@
 """L. Semantic recall."""
 
+import copy
 import json
 import re
 from concurrent.futures import CancelledError
@@ -17,7 +18,7 @@ from archive.operations.transition import archive, revoke
 from archive.publication import Publication
 from archive.refusals import InvalidRequest, Refusal, RequestConflict
 from archive.requests import LexicalRecall
-from archive.seals import verify
+from archive.seals import digest_of, verify
 from inspection import reads
 from semantic import exact, vectors
 from semantic.embedders import Kind
@@ -422,6 +423,54 @@ def test_s221_a_derivation_that_is_not_the_one_that_was_ranked(shelf, bob, super
     with pytest.raises(Refusal) as no:
         resolve(bob, "s1")
     assert no.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("generation",), None),
+        (("generation",), "notes-1"),
+        (("generation", "version"), None),
+        (("generation", "version"), True),
+        (("coverage",), None),
+        (("coverage", "complete"), "1"),
+        (("matched_count",), None),
+        (("selected", 0, "derivation_id"), None),
+        (("selected", 0, "derivation_id"), "not a uuid"),
+        (("selected", 0, "derivation_row_version"), None),
+        (("selected", 0, "vector_digest"), None),
+        (("selected", 0, "vector_digest"), 5),
+        (("selected", 0, "note_id"), None),
+        (("selected", 0), []),
+    ],
+    ids=repr,
+)
+def test_a_forged_receipt_with_a_seal_of_its_own_is_shown_to_nobody(shelf, bob, ivy, superuser, where, value):
+    """Whoever can write over a row can seal anything; what is no receipt of schema 2 is refused, and breaks nothing."""
+    shelf.put(0.9)
+    forged: dict[str, Any] = copy.deepcopy(asked(bob, request_id="s1").receipt)
+    at: Any = forged
+    for step in where[:-1]:
+        at = at[step]
+    if value is None:
+        del at[where[-1]]
+    else:
+        at[where[-1]] = value
+    forged["receipt_digest"] = digest_of(forged)
+    superuser.execute("SET session_replication_role = replica")
+    superuser.execute(
+        "UPDATE archive_recall SET receipt = %s, receipt_digest = %s", [json.dumps(forged), forged["receipt_digest"]]
+    )
+
+    for act in (lambda: resolve(bob, "s1"), lambda: asked(bob, request_id="s1"), lambda: reads.receipt(ivy, "s1")):
+        with refused(500, "integrity_failure"):
+            act()
+
+
+def test_what_is_no_request_identity_is_resolved_by_neither_reader(shelf, bob):
+    for act in (resolve, lexical_resolve):
+        with pytest.raises(InvalidRequest):
+            act(bob, "s 1")
 
 
 def test_s222_each_reader_refuses_the_other_ones_receipt(shelf, bob):
