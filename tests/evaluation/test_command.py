@@ -97,7 +97,12 @@ def test_an_interrupted_run_leaves_no_database(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "configuration", "floor"),
-    [("memorybank", "simple", 0.75), ("jaquad-dev", "simple", 0.90), ("devnotes", "simple", 0.60)],
+    [
+        ("memorybank", "simple", 0.75),
+        ("jaquad-dev", "simple", 0.90),
+        ("devnotes", "simple", 0.60),
+        ("devnotes", "auto", 0.68),
+    ],
 )
 def test_real_questions_are_answered_as_well_as_promised(name, configuration, floor):
     """nDCG@10 on the public sets that are quick to load; the others are recorded in docs/quality.md."""
