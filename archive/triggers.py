@@ -309,16 +309,28 @@ class GrantFence(pgtrigger.Trigger):
 
 
 class PrincipalFence(pgtrigger.Trigger):
-    """A subject stays the subject it was, and no update hands it from one user to another."""
+    """A subject stays the subject it was, and stands for one user for good, even after that user is gone.
+
+    The database notes when a principal is first linked; nothing unlinks that, so no second user comes by way of none.
+    """
 
     when = pgtrigger.Before
-    operation = pgtrigger.Update
+    operation = pgtrigger.Insert | pgtrigger.Update
 
     def get_func(self, model: models.Model) -> str:
         return f"""
-            IF (NEW.id, NEW.subject, NEW.created_at) IS DISTINCT FROM (OLD.id, OLD.subject, OLD.created_at)
-               OR (OLD.user_id IS NOT NULL AND NEW.user_id IS NOT NULL AND NEW.user_id <> OLD.user_id) THEN
+            IF TG_OP = 'INSERT' THEN
+                NEW.linked_at := CASE WHEN NEW.user_id IS NOT NULL THEN clock_timestamp() END;
+                RETURN NEW;
+            END IF;
+            IF (NEW.id, NEW.subject, NEW.created_at, NEW.linked_at)
+               IS DISTINCT FROM (OLD.id, OLD.subject, OLD.created_at, OLD.linked_at)
+               OR (OLD.linked_at IS NOT NULL AND NEW.user_id IS NOT NULL
+                   AND NEW.user_id IS DISTINCT FROM OLD.user_id) THEN
                 {_refuse("principal_fence", "LY001")}
+            END IF;
+            IF NEW.user_id IS NOT NULL AND OLD.linked_at IS NULL THEN
+                NEW.linked_at := clock_timestamp();
             END IF;
             RETURN NEW;
         """

@@ -44,6 +44,8 @@ class Principal(models.Model):
     subject = models.TextField()
     active = models.BooleanField(default=True)
     created_at = models.DateTimeField(db_default=CLOCK)
+    # Set by the database with the first user, and never again: a user may go, and nobody takes its place.
+    linked_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         db_table = "lychd_principal"

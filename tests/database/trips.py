@@ -405,7 +405,12 @@ _PRINCIPAL: list[Case] = [
         _principal("subject = 'mallory'"),
         _principal("created_at = now()"),
         _principal("user_id = %(rolf)s"),
+        _principal("linked_at = now()"),
+        _principal("linked_at = NULL"),
+        _principal("linked_at = NULL, user_id = NULL"),
+        _principal("linked_at = now()", "unlinked"),
     ),
+    Trip("LY001", "principal_fence", (_principal("user_id = NULL"), _principal("user_id = %(rolf)s"))),
     Pass((_principal("active = false"),)),
     Pass((_principal("user_id = NULL"),)),
     Pass(
