@@ -25,9 +25,10 @@ import psycopg
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connections
+from django.urls import reverse
 from psycopg import sql
 
-from archive import bindings, canonical, seals
+from archive import bindings, seals
 from archive.authority import Caller
 from archive.lifecycle import Reason, State
 from archive.operations import host
@@ -43,11 +44,12 @@ from archive.selections import Source
 from archive.transactions import reading
 from inspection.cursors import PageRequest
 from inspection.reads import list_notes
-from lychd import databases, embedded, handbook, serving
+from lychd import databases, demo_meaning, embedded, handbook, serving
 from lychd.commands.host import give, make_password, pending, require_fences, run_migrations, switch_on
 from lychd.commands.telling import Told, Unready, indented, remark, tell
 from lychd.console import database
-from lychd.demo_instance import INSTANCE, SUFFIX
+from lychd.demo_instance import INSTANCE, MEANING, SUFFIX
+from lychd.environment import written
 from lychd.handbook import HandbookNote
 
 NAMESPACE: Final = "handbook"
@@ -63,6 +65,7 @@ ROLES: Final[dict[str, tuple[str, ...]]] = {
     READER: ("recaller",),
     LEAD: ("curator", "inspector", "recaller"),
     "oncall-curator": ("curator", "inspector"),
+    demo_meaning.OPERATOR: demo_meaning.ROLES,
 }
 _TOKEN_DAYS: Final = 7
 _PATIENCE: Final = 20.0
@@ -341,12 +344,8 @@ def _story_lines(story: Story, receipt_file: Path) -> list[str]:
 def _selection(receipt: dict[str, Any], wanted: str) -> list[str]:
     if not receipt["selected"]:
         return ["   a miss: nothing promoted shares a word with it"]
-    lines = [
-        f"   {'>' if one['source_key'] == wanted else ' '} {one['rank']}  {canonical.read_real(one['score']):6.2f}  "
-        f"{one['source_key']}, revision {one['source_revision']}"
-        for one in receipt["selected"]
-    ]
-    return [*lines, f"     receipt {receipt['receipt_id']}, digest {receipt['receipt_digest'][:16]}…"]
+    receipt_line = f"     receipt {receipt['receipt_id']}, digest {receipt['receipt_digest'][:16]}…"
+    return [*demo_meaning.chosen(receipt, wanted), receipt_line]
 
 
 # --- the show --------------------------------------------------------------------------------------------------------
@@ -360,19 +359,28 @@ def show(options: argparse.Namespace) -> None:
         acts = load()
         remark(f"The handbook is loaded ({acts} acts)." if acts else "The handbook was loaded already.")
         story = tell_story()
+        demo_meaning.derive(NAMESPACE, state)
+        asked = demo_meaning.ask(NAMESPACE, READER, story.question)
         receipt_file = state / "receipt.json"
         receipt_file.write_text(json.dumps(story.after, indent=2) + "\n", encoding="ascii")
         door = None if options.no_serve else serving.open_door("127.0.0.1", options.port)
         if door is not None and door.moved:
             remark(f"Port {serving.DEFAULT_PORT} is taken, so this is port {door.port}.")
         document = {"address": None if door is None else door.address, **_credentials()}
-        lines = [*_story_lines(story, receipt_file), "", *_way_in(document, story.question)]
+        lines = [
+            *_story_lines(story, receipt_file),
+            "",
+            *demo_meaning.lines(asked, READER, story.source_key),
+            "",
+            *_way_in(document, story.question),
+        ]
         document |= {
             "question": story.question,
             "source_key": story.source_key,
             "before": story.before,
             "after": story.after,
             "verified": story.verified,
+            "by_meaning": [one.as_json() for one in asked],
             "receipt_file": str(receipt_file),
         }
         connections.close_all()
@@ -391,12 +399,24 @@ def _prepare(state: Path) -> None:
         run_migrations("owner")
     require_fences()
     switch_on(state)
+    _write_meaning(state / "environment")
     with reading():
         binding = bindings.source().find(NAMESPACE)
     if binding is None:
         binding = host.configure_namespace(NAMESPACE, owner=OWNER, policy_revision=POLICY, by=host.host_actor())
     for subject, names in ROLES.items():
         give(subject, names, binding, user_id=_lead_user() if subject == LEAD else None)
+
+
+def _write_meaning(file: Path) -> None:
+    """Let the command line that works beside the demonstration recall by meaning as well."""
+    if MEANING.items() <= written(file).items():
+        return
+    kept = [line for line in file.read_text(encoding="utf-8").splitlines() if line.partition("=")[0] not in MEANING]
+    draft = file.with_name(f"meaning.{os.getpid()}")
+    draft.touch(mode=0o600)
+    draft.write_text("\n".join([*kept, *map("=".join, MEANING.items()), ""]), encoding="utf-8")
+    draft.rename(file)
 
 
 def _lead_user() -> int:
@@ -433,6 +453,7 @@ def _way_in(told: dict[str, Any], question: str) -> list[str]:
         f"  password      {told['password']}",
         f"  recall token  {told['recall_token']}",
         f"  write token   {told['write_token']}",
+        f"  generations   {address}{reverse('generations', args=[NAMESPACE])}",
         "",
         "Ask like an agent:",
         "",

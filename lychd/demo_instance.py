@@ -20,8 +20,20 @@ _NOT_TAKEN_OVER: Final = (
     "LYCHD_BINDINGS",
     "LYCHD_COORDINATION",
     "LYCHD_DATABASE_POOL",
+    "LYCHD_DERIVATION_LEASES",
+    "LYCHD_DERIVATION_MODEL_PATH",
     "LYCHD_SECRET_KEY",
+    "LYCHD_WEB_PROCESSES",
+    "LYCHD_WORKER_PROCESSES",
 )
+GENERATION: Final = "stand-in-1"
+# Recall by meaning without a model, told apart from a real one by its name.
+MEANING: Final = {
+    "LYCHD_DERIVATION_EMBEDDER": "stand-in",
+    "LYCHD_DERIVATION_GENERATION": GENERATION,
+    "LYCHD_SEMANTIC": "true",
+    "LYCHD_TEST_EMBEDDER": "true",
+}
 
 
 def choose_instance(environment: MutableMapping[str, str]) -> None:
@@ -31,7 +43,9 @@ def choose_instance(environment: MutableMapping[str, str]) -> None:
         os.execv(sys.executable, [sys.executable, "-m", "lychd.console", *sys.argv[1:]])  # noqa: S606
     for name in _NOT_TAKEN_OVER:
         environment.pop(name, None)
-    environment.update(LYCHD_INSTANCE=INSTANCE, LYCHD_ENV="development", LYCHD_ARCHIVE_PROFILE=limits.PROFILE)
+    environment.update(
+        LYCHD_INSTANCE=INSTANCE, LYCHD_ENV="development", LYCHD_ARCHIVE_PROFILE=limits.PROFILE, **MEANING
+    )
     if environment.get("DATABASE_URL"):
         if not environment.get("DATABASE_OWNER_URL"):
             raise UsageError(

@@ -15,10 +15,13 @@ from archive.authority import Caller
 from archive.lifecycle import State
 from archive.models import LifecycleEvent, Note
 from archive.operations import host
+from inspection import derivations
 from inspection.cursors import PageRequest
 from inspection.reads import list_receipts
-from lychd import demo, embedded, handbook
-from lychd.demo_instance import choose_instance
+from lychd import demo, demo_meaning, embedded, handbook
+from lychd.demo_instance import GENERATION, choose_instance
+from semantic.operations import generations
+from semantic.presets import STAND_IN
 from tests.commands.conftest import PATIENCE, on_test_database, outside, start
 from tests.commands.test_killed import runs_on
 
@@ -51,6 +54,17 @@ def test_two_starts_and_a_removal(start, outside, state, tmp_path):
     assert first["after"]["selected"][0]["source_key"] == candidate
     assert first["verified"] is True
     assert outside("receipt", "verify", first["receipt_file"]).code == 0
+    whole, begun = first["by_meaning"]
+    assert (whole["generation"], begun["generation"]) == ("stand-in-1", "stand-in-2")
+    assert candidate == whole["receipt"]["selected"][0]["source_key"]
+    assert candidate not in {one["source_key"] for one in begun["receipt"]["selected"]}
+    promoted = whole["receipt"]["coverage"]["promoted"]
+    assert whole["receipt"]["coverage"] == {"promoted": promoted, "complete": promoted}
+    assert begun["receipt"]["coverage"] == {"promoted": promoted, "complete": -(-promoted * 3 // 5)}
+    assert whole["verified"]
+    assert begun["verified"]
+    assert f"deriving stand-in-1: 10 of {promoted} notes" in ran.err
+    assert "deriving stand-in-2" in ran.err
     assert not runs_on(state / "demo")
 
     serving = start("demo", "--json", state=state)
@@ -61,13 +75,24 @@ def test_two_starts_and_a_removal(start, outside, state, tmp_path):
     assert {first[name] for name in ("password", "recall_token", "write_token")}.isdisjoint(
         second[name] for name in ("password", "recall_token", "write_token")
     )
+    assert [one["receipt"]["coverage"] for one in second["by_meaning"]] == [
+        one["receipt"]["coverage"] for one in first["by_meaning"]
+    ]
     for number, token in enumerate((first["recall_token"], second["recall_token"])):
         assert ask(second, token, f"hello-{number}")["receipt"]["selected"][0]["source_key"] == candidate
     with pytest.raises(urllib.error.HTTPError) as refused:
         ask(second, second["write_token"], "hello-2")
     assert refused.value.code == 403
 
-    # The command line works beside it.
+    # The command line works beside it, and by meaning too.
+    shown = outside("generation", "status", "--as", demo.LEAD, state=state, LYCHD_INSTANCE="demo").out
+    assert shown.count("stand-in word-hashing") == 2
+    asked = outside(
+        *("semantic", "recall", second["question"], "--min-cosine", "0.2", "--as", demo.READER, "--json"),
+        state=state,
+        LYCHD_INSTANCE="demo",
+    )
+    assert asked.document["receipt"]["selected"][0]["source_key"] == candidate
     notes = outside(*("notes", "--as", demo.LEAD, "--state", "candidate", "--json"), state=state, LYCHD_INSTANCE="demo")
     assert len(notes.document["items"]) == Counter(note.end_state for note in handbook.notes())["candidate"] - 1
 
@@ -75,6 +100,7 @@ def test_two_starts_and_a_removal(start, outside, state, tmp_path):
     assert removed.document["stopped"] is True
     _, err = serving.communicate(timeout=PATIENCE)
     assert "The handbook was loaded already." in err
+    assert "deriving" not in err
     assert "Traceback" not in err
     assert not (state / "demo").exists()
     assert not embedded.data_dir(state / "demo").exists()
@@ -199,6 +225,91 @@ def test_what_somebody_decided_since_is_left_alone(office):
     assert len(list_receipts(lead, PageRequest()).items) == 3 + len(handbook.story().more_questions)
 
 
+# --- recall by meaning, in this process ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def meaning(office, settings):
+    """The office with the settings that the demonstration's instance has."""
+    settings.LYCHD_TEST_EMBEDDER = True
+    settings.LYCHD_ARCHIVE = {
+        **settings.LYCHD_ARCHIVE,
+        "semantic": True,
+        "derivation": {
+            "generation": GENERATION,
+            "embed_profile": "model.embed@1",
+            "embed_binding": STAND_IN,
+            "attempt_seconds": 60,
+        },
+    }
+    demo.load()
+
+
+def coverage() -> dict[str, tuple[int, int]]:
+    found = derivations.generations(Caller.in_namespace(demo.LEAD, demo.NAMESPACE))
+    return {one.generation.reference: (one.promoted, one.states["complete"]) for one in found}
+
+
+def derive(folder) -> int:
+    return demo_meaning.derive(demo.NAMESPACE, folder)
+
+
+def test_one_generation_is_complete_and_one_is_left_at_three_fifths(meaning, tmp_path):
+    promoted = Note.objects.filter(state=State.PROMOTED).count()
+    most = -(-promoted * 3 // 5)
+
+    assert derive(tmp_path) == promoted + most
+
+    assert coverage() == {"stand-in-1": (promoted, promoted), "stand-in-2": (promoted, most)}
+    assert derive(tmp_path) == 0, "a second start has nothing to derive"
+
+
+def test_deriving_that_was_interrupted_is_completed(meaning, tmp_path, monkeypatch):
+    derived = demo_meaning._derived
+    left = iter(range(2))
+
+    def interrupted(operator, notes):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        derived(operator, notes)
+
+    monkeypatch.setattr(demo_meaning, "_derived", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        derive(tmp_path)
+    monkeypatch.setattr(demo_meaning, "_derived", derived)
+    promoted, complete = coverage()["stand-in-1"]
+    assert complete == 20
+
+    derive(tmp_path)
+
+    assert coverage()["stand-in-1"] == (promoted, promoted)
+
+
+def test_a_generation_that_was_retired_since_stays_retired(meaning, tmp_path):
+    derive(tmp_path)
+    before = coverage()["stand-in-2"]
+    generations.retire(Caller.in_namespace(demo_meaning.OPERATOR, demo.NAMESPACE), "stand-in-1")
+
+    assert derive(tmp_path) == 0
+    whole, begun = demo_meaning.ask(demo.NAMESPACE, demo.READER, "What unfreezes a barcode scanner?")
+
+    assert (whole.receipt, whole.refused) == (None, "generation_retired")
+    assert begun.receipt is not None
+    assert begun.receipt["coverage"] == {"promoted": before[0], "complete": before[1]}
+    assert "   refused: generation_retired" in demo_meaning.lines((whole, begun), demo.READER, "runbooks/disk-full")
+
+
+def test_what_is_shown_says_that_it_is_a_stand_in(meaning, tmp_path):
+    derive(tmp_path)
+    said = "\n".join(demo_meaning.lines(demo_meaning.ask(demo.NAMESPACE, demo.READER, "roses"), demo.READER, "roses"))
+    assert "Its embedder is a stand-in" in said
+    assert "by the stand-in as well" in said
+    assert "a miss: nothing is near enough" in said
+
+
+# --- which instance it is --------------------------------------------------------------------------------------------
+
+
 def test_the_demonstration_takes_over_no_real_installation(monkeypatch):
     monkeypatch.delitem(__import__("sys").modules, "lychd.settings")
     given = {
@@ -207,6 +318,10 @@ def test_the_demonstration_takes_over_no_real_installation(monkeypatch):
         "LYCHD_SECRET_KEY": "k" * 60,
         "LYCHD_AUTHORIZER": "somebody.elses",
         "REDIS_URL": "redis://elsewhere",
+        "LYCHD_DERIVATION_GENERATION": "real-7",
+        "LYCHD_DERIVATION_EMBEDDER": "minilm",
+        "LYCHD_DERIVATION_MODEL_PATH": "/models/large",
+        "LYCHD_WEB_PROCESSES": "4",
         "DATABASE_URL": "postgresql://serving:secret@db:5432/lychd?sslmode=require",
         "DATABASE_OWNER_URL": "postgresql://owner@db/lychd",
         "LYCHD_TIME_ZONE": "Europe/Vienna",
@@ -216,6 +331,10 @@ def test_the_demonstration_takes_over_no_real_installation(monkeypatch):
         "LYCHD_ENV": "development",
         "LYCHD_INSTANCE": "demo",
         "LYCHD_ARCHIVE_PROFILE": "local-public-notes@1",
+        "LYCHD_DERIVATION_GENERATION": "stand-in-1",
+        "LYCHD_DERIVATION_EMBEDDER": "stand-in",
+        "LYCHD_SEMANTIC": "true",
+        "LYCHD_TEST_EMBEDDER": "true",
         "DATABASE_URL": "postgresql://serving:secret@db:5432/lychd_demo?sslmode=require",
         "DATABASE_OWNER_URL": "postgresql://owner@db/lychd_demo",
         "LYCHD_TIME_ZONE": "Europe/Vienna",
