@@ -164,10 +164,16 @@ class Crew:
             chosen.go()
             self._settle(chosen, playing)
             # Whoever this turn has freed walks to its next gate before anybody else is chosen.
-            for other in playing:
-                if other.state == "running":
-                    self._settle(other, playing)
+            while any(self._freed(other, playing) for other in playing):
+                pass
         return circle
+
+    def _freed(self, actor: Actor, playing: Sequence[Actor]) -> bool:
+        """Settle an actor that was waiting; whether it moved, by which it may have freed others in turn."""
+        if actor.state != "running":
+            return False
+        self._settle(actor, playing)
+        return actor.state != "running"
 
     def _settle(self, actor: Actor, playing: Sequence[Actor]) -> None:
         deadline = time.monotonic() + self.patience
