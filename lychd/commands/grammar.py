@@ -144,11 +144,19 @@ group. qrels.tsv: a header, then query, document and degree between tabs.
 
 Everything is taken in, promoted and recalled by the operations, in a database that is made for it and dropped at the
 end, one namespace a group. bm25s answers the same questions beside it. Where the folder's parent has a baselines.json
-with figures for it, a library that is more than 0.005 off fails the run (exit 1). Needs the extra `evaluate`."""
+with figures for it, a library that is more than 0.005 off fails the run (exit 1). Needs the extra `evaluate`.
+
+With --policy semantic every promoted note is embedded by the small model (extra `models`), and asked for by meaning.
+The model's own brute force stands beside it, over the same notes: figures that differ in three digits fail the run. A
+document that is longer than the model reads is not embedded, is counted, and stays in the judgements."""
 
 BENCH_ABOUT: Final = """\
 Works in a database that is made for it and dropped at the end. Own acts and baselines are taken in turns, warm, on the
-same rows. A whole run takes some minutes; 200000 notes are worth asking for with --sizes, and take longer."""
+same rows. A whole run takes some minutes; 200000 notes are worth asking for with --sizes, and take longer.
+
+With --policy semantic: `recall` asks exactly, by meaning, beside plain pgvector and a flat scan in numpy, over rows of
+which a fifth is withdrawn; `derivation` embeds beside the bare model, and needs the extra `models`. Every time that was
+taken is in the JSON document."""
 
 ENTRIES: Final[tuple[Entry, ...]] = (
     # The first hour.
@@ -565,7 +573,9 @@ ENTRIES: Final[tuple[Entry, ...]] = (
         "measuring.evaluate",
         (
             option("path", metavar="PATH", help="a folder with corpus.jsonl, queries.jsonl and qrels.tsv"),
-            option("--policy", choices=["lexical"], default="lexical", help="how to recall (default lexical)"),
+            option(
+                "--policy", choices=["lexical", "semantic"], default="lexical", help="how to recall (default lexical)"
+            ),
             option(
                 "--text-configuration",
                 default="simple",
@@ -584,15 +594,27 @@ ENTRIES: Final[tuple[Entry, ...]] = (
                 "name",
                 nargs="?",
                 default="all",
-                choices=["all", "recall", "intake", "batch", "promotion", "revocation", "sharing", "load"],
+                choices=[
+                    "all",
+                    "recall",
+                    "intake",
+                    "batch",
+                    "promotion",
+                    "revocation",
+                    "sharing",
+                    "load",
+                    "derivation",
+                ],
                 help="what to measure (default all)",
+            ),
+            option(
+                "--policy", choices=["lexical", "semantic"], default="lexical", help="by words (default) or by meaning"
             ),
             option(
                 "--sizes",
                 type=_sizes,
-                default=(1_000, 10_000, 50_000),
                 metavar="N,N",
-                help="promoted notes to measure at (default 1000,10000,50000)",
+                help="notes to measure at (default 1000,10000,50000; by meaning 100000 as well)",
             ),
             option("--texts", metavar="PATH", help="a reading set to cut texts and questions from"),
             option("--effort", choices=["small", "whole"], default="whole", help="small proves that all of it works"),

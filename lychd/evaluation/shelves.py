@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from archive import limits
 from archive.authority import Caller
@@ -47,7 +47,7 @@ def stock(group: Group, number: int, text_configuration: str, progress: Callable
 
 
 def ask(shelf: Shelf, query: Query, number: int) -> Answered:
-    """Recall for one question; a document left out for the budget of characters leaves its place empty."""
+    """Recall for one question by words."""
     started = time.perf_counter()
     try:
         wanted = LexicalRecall(f"q{number}", query.text, top_k=DEPTH, char_budget=limits.CHAR_BUDGET_MAX)
@@ -55,8 +55,13 @@ def ask(shelf: Shelf, query: Query, number: int) -> Answered:
     except Refusal:
         return Answered([], time.perf_counter() - started)
     seconds = time.perf_counter() - started
+    return Answered(in_order(shelf, receipt), seconds)
+
+
+def in_order(shelf: Shelf, receipt: dict[str, Any]) -> list[str | None]:
+    """The documents of a receipt by rank; one that was left out for the budget of characters leaves its place empty."""
     given = {chosen["rank"]: shelf.documents[chosen["source_key"]] for chosen in receipt["selected"]}
-    return Answered([given.get(rank) for rank in range(1, max(given, default=0) + 1)], seconds)
+    return [given.get(rank) for rank in range(1, max(given, default=0) + 1)]
 
 
 def _admitted(shelf: Shelf, documents: Sequence[tuple[int, Document]]) -> Iterator[tuple[Document, Admitted]]:

