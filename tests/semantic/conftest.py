@@ -9,9 +9,12 @@ import pytest
 from archive.authority import Caller
 from archive.operations import host
 from semantic import leases
+from semantic.operations.generations import register
 from semantic.presets import STAND_IN
 from tests import cast
+from tests.racing import Crew, invariants, world
 from tests.scenarios.counting import Counts
+from tests.semantic import acts
 from tests.semantic.scripted import PROVIDER, Script
 
 GENERATION = "notes-1"
@@ -57,3 +60,24 @@ def dora(meaning: cast.Garden) -> Caller:
 def counts(meaning: cast.Garden, owner: "psycopg.Connection[Any]") -> Counts:
     """Row counts of every table, from the moment at which the garden is planted."""
     return Counts(owner)
+
+
+@pytest.fixture
+def crew(meaning: cast.Garden, settings: Any, owner: "psycopg.Connection[Any]") -> Iterator[Crew]:
+    """Three actors, a neighbour with a vector whom nothing may touch, and limits so far away that order decides."""
+    settings.LYCHD_TIMEOUTS = dict.fromkeys(("statement", "lock", "idle", "transaction"), 60_000)
+    world.prepare(owner)
+    for key in (world.TEMPLATE, world.NEIGHBOUR):
+        binding = Caller.in_namespace("otto", key).binding
+        host.grant("dora", binding, host.actions_of(["deriver"]), by="host:tests")
+    neighbour = world.World(world.NEIGHBOUR, owner)
+    register(neighbour.caller("otto"))
+    (promoted,) = (note["id"] for note in neighbour.ledger().notes if note["state"] == "promoted")
+    acts.derived(neighbour.caller("dora"), promoted)
+    before = invariants.deadlocks(owner)
+    made = Crew(3, owner)
+    yield made
+    pids = [actor.pid for actor in made.actors if actor.pid]
+    made.close()
+    invariants.require_gone(owner, pids)
+    assert invariants.deadlocks(owner) == before, "I20: a deadlock was met"
