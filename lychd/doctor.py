@@ -181,6 +181,7 @@ _FENCES: Final = {
     "lychd.E105": ("LC_CTYPE", "neither C nor POSIX"),
     "lychd.E106": ("privileges", "equal the committed list"),
     "lychd.E107": ("trigger functions", "lent to nobody"),
+    "lychd.W102": ("temporary tables", "made by nobody"),
     "lychd.W101": ("log", "quotes no parameter and no row"),
 }
 

@@ -24,6 +24,8 @@ class Grant:
 
     pattern: str
     privileges: tuple[str, ...]
+    # Columns that only the database fills; INSERT is granted on each other one, and not on the table.
+    unwritten: tuple[str, ...] = ()
 
 
 # The first pattern that fits decides. DELETE and TRUNCATE are missing on purpose wherever truth lies.
@@ -33,6 +35,8 @@ GRANTS: Final = (
     Grant("archive_corpus", ("SELECT",)),
     # Written by a migration. Spaces that are sealed and retired come with a role of their own.
     Grant("archive_memory_space", ("SELECT",)),
+    # A number that the caller chose could be one that another namespace's postings are about to bear.
+    Grant("archive_note", ("SELECT", "UPDATE"), unwritten=("note_number",)),
     Grant("archive_*", ("SELECT", "INSERT", "UPDATE")),
     Grant("semantic_scan", ("SELECT", "MAINTAIN")),
     Grant("semantic_coverage", ("SELECT",)),
@@ -74,9 +78,14 @@ class OwnerNeverServes:
         return "default"
 
 
+def grant_on(table: str) -> Grant:
+    """Return the line of the committed list that decides about one table."""
+    return next(grant for grant in GRANTS if fnmatch.fnmatchcase(table, grant.pattern))
+
+
 def privileges_on(table: str) -> tuple[str, ...]:
-    """What the committed list gives the serving role on one table."""
-    return next(grant.privileges for grant in GRANTS if fnmatch.fnmatchcase(table, grant.pattern))
+    """What the committed list gives the serving role on one table as a whole."""
+    return grant_on(table).privileges
 
 
 def after_migrate(sender: AppConfig, using: str = "default", **kwargs: Any) -> None:
@@ -139,11 +148,21 @@ def _grants(connection: BaseDatabaseWrapper, role: str) -> Iterable[sql.Composed
     ):
         yield sql.SQL("REVOKE CREATE ON SCHEMA {} FROM {}, {}").format(schema, public, to)
         yield sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(schema, to)
+    for (database,) in _rows(
+        connection,
+        "SELECT datname FROM pg_catalog.pg_database"
+        " WHERE datname = current_database() AND pg_has_role(current_user, datdba, 'USAGE')",
+    ):
+        # The service makes no table, not even one of its own: a temporary one comes first on its path.
+        yield sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM {}, {}").format(sql.Identifier(database), public, to)
     for table in _tables(connection):
         name = sql.Identifier(SCHEMA, table)
         yield sql.SQL("REVOKE ALL ON TABLE {} FROM {}, {}").format(name, public, to)
         given = sql.SQL(", ").join(map(sql.SQL, privileges_on(table)))
         yield sql.SQL("GRANT {} ON TABLE {} TO {}").format(given, name, to)
+        if columns := _written_one_by_one(connection, table):
+            listed = sql.SQL(", ").join(map(sql.Identifier, columns))
+            yield sql.SQL("GRANT INSERT ({}) ON TABLE {} TO {}").format(listed, name, to)
     yield sql.SQL("REVOKE ALL ON ALL SEQUENCES IN SCHEMA {} FROM {}, {}").format(schema, public, to)
     yield sql.SQL("GRANT {} ON ALL SEQUENCES IN SCHEMA {} TO {}").format(
         sql.SQL(", ").join(map(sql.SQL, SEQUENCE_PRIVILEGES)), schema, to
@@ -175,6 +194,25 @@ def _tables(connection: BaseDatabaseWrapper) -> list[str]:
             "   SELECT FROM pg_catalog.pg_depend d"
             "   WHERE d.objid = c.oid AND d.classid = 'pg_catalog.pg_class'::regclass AND d.deptype = 'e')"
             " ORDER BY 1",
+        )
+    ]
+
+
+def _written_one_by_one(connection: BaseDatabaseWrapper, table: str) -> list[str]:
+    """The columns of a table on which INSERT is granted one by one; none where the whole table has it."""
+    unwritten = grant_on(table).unwritten
+    if not unwritten:
+        return []
+    return [
+        name
+        for (name,) in _rows(
+            connection,
+            "SELECT a.attname FROM pg_catalog.pg_attribute a"
+            " WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped"
+            " AND a.attname <> ALL (%s::text[])"
+            " ORDER BY a.attnum",
+            f"{SCHEMA}.{table}",
+            list(unwritten),
         )
     ]
 
@@ -226,6 +264,17 @@ def _messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
             f"The serving role's privileges differ from the committed list: {'; '.join(strays[:5])}.",
             hint="Run the migrations as the owner; they apply the list.",
             id="lychd.E106",
+        )
+    if _rows(
+        connection,
+        "SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = %s"
+        " AND pg_catalog.has_database_privilege(oid, current_database(), 'TEMPORARY')",
+        settings.LYCHD_SERVING_ROLE,
+    ):
+        yield checks.Warning(
+            "The serving role may make temporary tables, which it never needs.",
+            hint="As the owner of the database: REVOKE TEMPORARY ON DATABASE … FROM PUBLIC.",
+            id="lychd.W102",
         )
     yield from _log_messages(connection)
 
@@ -314,13 +363,20 @@ def _log_messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
 
 
 def differences(connection: BaseDatabaseWrapper, role: str) -> list[str]:
-    """Where the privileges that a role really has on tables differ from the committed list, in words."""
+    """Where the privileges that a role really has on tables and columns differ from the committed list, in words."""
     held: dict[str, set[str]] = {table: set() for table in _tables(connection)}
+    wanted = {
+        table: {*privileges_on(table), *(f"INSERT ({name})" for name in _written_one_by_one(connection, table))}
+        for table in held
+    }
     for table, privilege in _rows(
         connection,
-        "SELECT c.relname, a.privilege_type FROM pg_catalog.pg_class c"
-        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-        " CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) a"
+        "WITH granted AS ("
+        "   SELECT c.oid, NULL::name AS attribute, c.relacl AS acl FROM pg_catalog.pg_class c"
+        "   UNION ALL SELECT a.attrelid, a.attname, a.attacl FROM pg_catalog.pg_attribute a WHERE NOT a.attisdropped)"
+        " SELECT c.relname, a.privilege_type || coalesce(' (' || g.attribute || ')', '') FROM pg_catalog.pg_class c"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace JOIN granted g ON g.oid = c.oid"
+        " CROSS JOIN LATERAL pg_catalog.aclexplode(g.acl) a"
         " WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm')"
         " AND (a.grantee = 0 OR a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = %s))",
         role,
@@ -328,7 +384,7 @@ def differences(connection: BaseDatabaseWrapper, role: str) -> list[str]:
         if table in held:
             held[table].add(privilege)
     return [
-        f"{table} has {', '.join(sorted(privileges)) or 'nothing'} and should have {', '.join(privileges_on(table))}"
+        f"{table} has {', '.join(sorted(privileges)) or 'nothing'} and should have {', '.join(sorted(wanted[table]))}"
         for table, privileges in held.items()
-        if privileges != set(privileges_on(table))
+        if privileges != wanted[table]
     ]

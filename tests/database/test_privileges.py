@@ -93,6 +93,7 @@ BEYOND_TABLES = (
     "SET log_error_verbosity = 'verbose'",
     "SET log_parameter_max_length = 100",
     "CREATE TABLE public.mine (number integer)",
+    "CREATE TEMPORARY TABLE mine (number integer)",
     "CREATE VIEW public.mine AS SELECT 1",
     "CREATE FUNCTION public.mine() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
     "CREATE SCHEMA mine",
@@ -265,14 +266,24 @@ def test_the_grants_are_the_committed_list_in_both_directions(as_owner):
         assert not grantable
         held[table].add(privilege)
     assert held == {table: set(roles.privileges_on(table)) for table in held}
-    assert (
-        catalogue.ask(
-            as_owner,
-            "SELECT attrelid::regclass FROM pg_attribute WHERE attacl IS NOT NULL"
-            " AND attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)",
-        )
-        == []
+
+
+def test_a_note_is_given_its_number_by_the_database_alone(as_owner, as_serving, world):
+    """The one table on which INSERT is granted column by column."""
+    rows = catalogue.ask(
+        as_owner,
+        "SELECT c.relname, a.attname, x.privilege_type, x.is_grantable, x.grantee::regrole::text FROM pg_attribute a"
+        " JOIN pg_class c ON c.oid = a.attrelid CROSS JOIN LATERAL aclexplode(a.attacl) x"
+        " WHERE c.relnamespace = 'public'::regnamespace",
     )
+    assert {row[0:1] + row[2:] for row in rows} == {("archive_note", "INSERT", False, settings.LYCHD_SERVING_ROLE)}
+    assert {row[1] for row in rows} == set(catalogue.columns(as_owner, "archive_note")) - {"note_number"}
+    for overriding in ("SYSTEM", "USER"):
+        for insert in (
+            f"INSERT INTO archive_note OVERRIDING {overriding} VALUE SELECT * FROM archive_note LIMIT 1",
+            f"INSERT INTO archive_note (note_number) OVERRIDING {overriding} VALUE VALUES (1)",
+        ):
+            assert refused(as_serving, world, hold_both(world), insert) == "42501"
 
 
 def test_every_line_of_the_committed_list_is_about_some_table(as_owner):
@@ -328,7 +339,20 @@ def test_the_functions_with_the_owners_rights_are_three_and_not_everybodys(as_ow
     assert not any(one.public for one in definers.values())
 
 
-def test_no_trigger_function_can_be_lent_to_another_table(as_serving, world):
+@pytest.fixture
+def temporary(as_owner):
+    """The right to make temporary tables, which the grants withhold: somebody gave it back."""
+    names = sql.Identifier(as_owner.info.dbname), sql.Identifier(settings.LYCHD_SERVING_ROLE)
+    as_owner.execute(sql.SQL("GRANT TEMPORARY ON DATABASE {} TO {}").format(*names))
+    yield
+    as_owner.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM {}").format(*names))
+
+
+def test_a_right_to_temporary_tables_is_noticed(temporary):
+    assert "lychd.W102" in {message.id for message in roles.check_database(databases=["default"])}
+
+
+def test_no_trigger_function_can_be_lent_to_another_table(as_serving, world, temporary):
     """A trigger fires without EXECUTE; with it, the postings of any note could be forged from a temporary table."""
     for function in catalogue.functions(as_serving):
         if function.returns != "trigger":
@@ -394,7 +418,7 @@ def test_whatever_a_rebuild_is_asked_it_writes_only_what_the_notes_say(as_servin
         assert [as_serving.execute(question).fetchall() for question in DERIVED_NOW] == before
 
 
-def test_a_table_of_the_callers_own_shadows_nothing_for_a_trigger(as_serving, world):
+def test_a_table_of_the_callers_own_shadows_nothing_for_a_trigger(as_serving, world, temporary):
     """Temporary tables come first on a caller's path, and last on a function's."""
     error = tried(
         as_serving,

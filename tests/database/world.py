@@ -139,11 +139,24 @@ def settle(connection: Connection) -> None:
 
 def write_again(connection: Connection, table: str, where: str, world: World, changes: dict[str, Any]) -> int:
     """Insert a copy of one row that differs in some columns; counters count on, a UUID key gets a fresh one."""
+    columns = [
+        sql.Identifier(name)
+        for (name,) in connection.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"
+            " AND attidentity = '' ORDER BY attnum",
+            [table],
+        )
+    ]
     kept = {name: world.names.get(value[1:], value) if _refers(value) else value for name, value in changes.items()}
     statement = sql.SQL(
-        "INSERT INTO {0} OVERRIDING USER VALUE"
-        " SELECT (jsonb_populate_record(old, {1}::jsonb)).* FROM {0} AS old WHERE {2} LIMIT 1"
-    ).format(sql.Identifier(table), sql.Literal(json.dumps(kept, default=str)), sql.SQL(where))
+        "INSERT INTO {0} ({3}) SELECT {3} FROM (SELECT (jsonb_populate_record(old, {1}::jsonb)).* FROM {0} AS old"
+        " WHERE {2} LIMIT 1) AS copy"
+    ).format(
+        sql.Identifier(table),
+        sql.Literal(json.dumps(kept, default=str)),
+        sql.SQL(where),
+        sql.SQL(", ").join(columns),
+    )
     return connection.execute(statement, world.names).rowcount
 
 

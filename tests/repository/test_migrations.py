@@ -345,7 +345,8 @@ def test_a_migration_has_a_name_and_says_what_it_is_for(path):
 
 
 def test_the_grants_are_given_by_migrating_alone(migrated):
-    """Default privileges do not reach a test database."""
+    """Default privileges do not reach a test database, and a copy of one is without those on the database itself."""
+    migrate()
     assert roles.differences(connections["default"], settings.LYCHD_SERVING_ROLE) == []
     # The owner is not who serves, and says so; every fence is up.
     assert {message.id for message in roles.check_database(databases=["default"])} <= {"lychd.E102", "lychd.W101"}
