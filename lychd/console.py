@@ -19,7 +19,7 @@ from typing import Final
 
 from archive.refusals import Internal, Refusal
 from lychd.commands import grammar
-from lychd.commands.grammar import Needs
+from lychd.commands.entry import Entry, Needs
 from lychd.commands.telling import (
     CRASH,
     INTERRUPTED,
@@ -98,7 +98,7 @@ def _run(arguments: list[str], *, as_json: bool, quiet: bool) -> int:
 
 def perform(options: argparse.Namespace, *, quiet: bool = False) -> Told | None:
     """Run the act of parsed options on the ground that it needs."""
-    entry: grammar.Entry = options.entry
+    entry: Entry = options.entry
     if entry.needs is Needs.NOTHING:
         return entry.perform(options)
     if entry.line == "demo":

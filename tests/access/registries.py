@@ -8,7 +8,7 @@ from django.contrib.admin import AdminSite
 from django.core.management import get_commands
 from django.urls import URLPattern, URLResolver
 
-from lychd.commands import grammar
+from lychd.commands.entries import ENTRIES
 
 Pattern = URLPattern | URLResolver
 
@@ -33,7 +33,7 @@ def commands() -> dict[str, str]:
 
 def lines() -> set[str]:
     """Every line of the grammar."""
-    return {entry.line for entry in grammar.ENTRIES}
+    return {entry.line for entry in ENTRIES}
 
 
 def tasks(app: Celery) -> set[str]:

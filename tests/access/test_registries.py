@@ -12,7 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, path
 from inspection.admin.tables import site
 from lychd import urls
 from lychd.celery import app
-from lychd.commands import grammar
+from lychd.commands.entries import ENTRIES
 from tests.access import doors, table
 from tests.access.ground import Ground
 from tests.access.registries import addresses, administered, commands, difference, lines, tasks
@@ -76,7 +76,7 @@ def test_an_entrance_that_nobody_listed_is_found_and_so_is_a_stale_row() -> None
 
 
 def test_commands_of_the_host_name_no_principal_and_all_others_do() -> None:
-    for entry in grammar.ENTRIES:
+    for entry in ENTRIES:
         parser = argparse.ArgumentParser()
         entry.describe(parser)
         acts = any(option.dest == "subject" and "--as" in option.option_strings for option in parser._actions)

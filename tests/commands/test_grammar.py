@@ -10,6 +10,7 @@ from archive.authority import Action
 from archive.operations import host
 from lychd import console
 from lychd.commands import grammar
+from lychd.commands.entry import AS
 from tests import cast
 
 LINES = sorted(grammar.COMMANDS)
@@ -30,7 +31,7 @@ def test_every_command_explains_itself(line, capsys):
 
 
 def test_whoever_acts_for_a_principal_is_told_the_rights_it_needs():
-    acting = {line for line in LINES if grammar.AS in grammar.COMMANDS[line].options}
+    acting = {line for line in LINES if AS in grammar.COMMANDS[line].options}
     assert acting == {line for line in LINES if grammar.COMMANDS[line].rights}
     assert {right for line in acting for right in grammar.COMMANDS[line].rights} <= set(Action)
 
