@@ -288,7 +288,7 @@ class _Ledger:
         finished = moment()
         receipt = self._receipt(claim, vector, finished)
         try:
-            with savepoint(), connection.cursor() as cursor:
+            with connection.cursor() as cursor:
                 cursor.execute(
                     "UPDATE semantic_derivation SET state = 'complete', row_version = row_version + 1,"
                     " attempt_token = NULL, claimed_at = NULL, deadline = NULL, vector = %s::vector,"

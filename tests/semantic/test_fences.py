@@ -21,7 +21,7 @@ from semantic.operations.generations import register, retire
 from semantic.operations.preparation import prepare
 from tests import cast, flushing
 from tests.semantic.conftest import derivation
-from tests.semantic.scripted import FIRST, PROVIDER, Script
+from tests.semantic.scripted import FIRST, PROVIDER, Script, towards
 
 pytestmark = pytest.mark.django_db
 
@@ -359,6 +359,51 @@ def test_an_expired_attempt_cannot_be_completed_and_can_be_taken_again(as_owner,
             as_owner.execute(change("running", DONE).encode(), world)
         assert (no.value.sqlstate, no.value.diag.message_primary) == ("LY007", "attempt_expired")
         assert as_owner.execute(change("running", CLAIM).encode(), world).rowcount == 1
+
+
+# What a derivation stands on, taken away with the triggers off.
+STANDS: dict[str, str] = {
+    "promoted": "archive_note SET state = 'archived'",
+    "text": "archive_note SET text = NULL",
+    "version": "archive_note SET lifecycle_version = lifecycle_version + 1",
+    "digest": "archive_note SET text_digest = 'other'",
+    "revision": "archive_note SET source_revision = 'other'",
+    "active": f"semantic_generation SET {RETIRE}",
+}
+
+
+@pytest.mark.parametrize("gone", STANDS)
+@pytest.mark.parametrize(
+    ("row", "step", "rule"), [("prepared", CLAIM, "derivation_edge"), ("running", DONE, "derivation_zdone")]
+)
+def test_nothing_is_tried_or_completed_without_what_it_stands_on(as_owner, world, gone, row, step, rule):
+    table = STANDS[gone].split(" ", 1)[0]
+    column = "note_id" if table == "archive_note" else "generation_id"
+    with held(as_owner, world):
+        as_owner.execute(sql.SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(sql.Identifier(table)))
+        if gone == "text":
+            as_owner.execute("ALTER TABLE archive_note DROP CONSTRAINT note_text_until_revoked")
+        named = f"(SELECT {column} FROM semantic_derivation WHERE id = %({row})s)"
+        as_owner.execute(f"UPDATE {STANDS[gone]} WHERE id = {named}".encode(), world)
+        as_owner.execute(sql.SQL("ALTER TABLE {} ENABLE TRIGGER USER").format(sql.Identifier(table)))
+        with pytest.raises(psycopg.Error) as no:
+            as_owner.execute(change(row, step).encode(), world)
+    assert (no.value.sqlstate, no.value.diag.message_primary) == ("LY007", "derivation_source")
+    assert spoken_by(no.value) == rule
+
+
+def test_nothing_but_zeros_stands_where_a_manifest_pads(as_owner, world):
+    padding = '{"from": 384, "to": 1024, "by": "zeros-after-normalize"}'
+    beyond = {**world, "unit": vectors.literal(towards(0.0, place=384))}
+    with held(as_owner, world):
+        _switch_off(as_owner, "semantic_generation", "generation")
+        as_owner.execute(
+            of_generation(f"manifest = jsonb_set(manifest, '{{embed_binding,padding}}', '{padding}')").encode(), world
+        )
+        with pytest.raises(psycopg.Error) as no, as_owner.transaction():
+            as_owner.execute(change("running", DONE).encode(), beyond)
+        assert (no.value.sqlstate, no.value.diag.message_primary) == ("LY007", "derivation_padding")
+        assert as_owner.execute(change("running", DONE).encode(), world).rowcount == 1
 
 
 @pytest.mark.parametrize("end", ["archived", "revoked"])
