@@ -148,13 +148,17 @@ def _move_slice(
     try:
         with locked(caller.binding) as namespace:
             notes = _held(namespace, [change.note_id for change in run.values()])
-            places = _affordable(run, notes)
-            if atomic and len(places) < len(run):
-                raise InvalidRequest([Fault("/atomic", f"takes at most {limits.SLICE_WORDS} words")])
+            affordable = _affordable(run, notes)
+            places = list(run) if atomic else affordable
+            states = _foreseen(run, notes)
             for place in places:
-                questions[place] = _about(questions[place], notes.get(run[place].note_id), run[place])
+                note = notes.get(run[place].note_id)
+                questions[place] = _about(questions[place], note, run[place], states.get(place))
             gate("transition.A1")
             allowed = authority.decide([questions[place].asked for place in places], Point.A1)
+            if len(affordable) < len(places) and all(allowed):
+                # How long notes are is told to whoever may decide about all of them, and to nobody before.
+                raise InvalidRequest([Fault("/atomic", f"takes at most {limits.SLICE_WORDS} words")])
             ledger = _Ledger(namespace, caller)
             for place, yes in zip(places, allowed, strict=True):
                 try:
@@ -165,9 +169,9 @@ def _move_slice(
                     found[place] = Answer(refusal=refusal)
                 else:
                     found[place] = Answer(result=ledger.enter(run[place], *judged))
-            ledger.write()
             if atomic and any(answer.refusal for answer in found.values()):
                 raise batches.RolledBack({})
+            ledger.write()
     except batches.RolledBack:
         pass
     answers.update(found)
@@ -209,11 +213,36 @@ def _held(namespace: Namespace, ids: Sequence[UUID]) -> dict[UUID, Note]:
     return {note.id: note for note in rows}
 
 
-def _about(question: Question, note: Note | None, change: Transition) -> Question:
+def _about(question: Question, note: Note | None, change: Transition, from_state: str | None = None) -> Question:
     """Ask about the note itself once it is held; about the request while there is no such note."""
     if note is None:
         return question
-    return question.about(change.object_digest(text_digest=note.text_digest, from_state=note.state))
+    return question.about(change.object_digest(text_digest=note.text_digest, from_state=from_state or note.state))
+
+
+def _foreseen(run: dict[int, Transition], notes: dict[UUID, Note]) -> dict[int, str]:
+    """Say in which state each change of a slice will find its note, if those before it go through.
+
+    All of a slice is asked about at once, before any of it moves. A state is looked up by the version that the change
+    expects, and a note that can still move was in one state alone at each version: a change that moves although one
+    before it was refused moves from the state that was asked about.
+    """
+    walks = {note.id: {note.lifecycle_version: note.state} for note in notes.values()}
+    found: dict[int, str] = {}
+    for place, change in run.items():
+        note = notes.get(change.note_id)
+        if note is None:
+            continue
+        walk, latest = walks[note.id], max(walks[note.id])
+        found[place] = walk.get(change.expected_version, note.state)
+        if change.expected_version != latest or not lifecycle.is_legal(State(walk[latest]), change.to_state):
+            continue
+        if change.to_state is State.PROMOTED:
+            for other in (walks[one.id] for one in notes.values() if one.source_id == note.source_id):
+                if other[max(other)] == State.PROMOTED:
+                    other[max(other) + 1] = State.ARCHIVED.value
+        walk[latest + 1] = change.to_state.value
+    return found
 
 
 def _judge(caller: Caller, notes: dict[UUID, Note], change: Transition) -> tuple[Note, Note | None]:

@@ -325,6 +325,61 @@ def test_a_batch_of_several_actions_asks_for_each_its_own(alice, garden, counts:
     assert codes(answers) == [None, "authority_refused"]
 
 
+def test_each_step_of_a_note_that_moves_twice_is_asked_about_as_it_will_stand(alice, scripted):
+    """5.5: the object of a change is its note in the state from which it moves."""
+    first = cast.promoted(alice, "The first text.", source="roses", revision="1")
+    second = cast.admitted(alice, "The second text.", source="roses", revision="2")
+    steps = [
+        Transition(second.id, State.PROMOTED, expected_version=1),
+        Transition(second.id, State.ARCHIVED, expected_version=2),
+        Transition(first.id, State.REVOKED, expected_version=3),
+    ]
+    scripted.asked.clear()
+
+    assert codes(transition_many(alice, steps)) == [None] * 3
+
+    objects = [
+        step.object_digest(text_digest=note.text_digest, from_state=state)
+        for step, note, state in zip(
+            steps, (second, second, first), (State.CANDIDATE, State.PROMOTED, State.ARCHIVED), strict=True
+        )
+    ]
+    assert [question.object_digest for question in scripted.asked[3:]] == objects * 2
+
+
+def test_a_step_that_moves_in_place_of_a_refused_one_was_asked_about_as_it_stood(alice, scripted, monkeypatch):
+    note = cast.admitted(alice)
+    steps = [Transition(note.id, state, expected_version=1) for state in (State.PROMOTED, State.REVOKED)]
+    asked: list[str] = []
+    points = iter((yes, all_but(0), yes))
+
+    def answers(_, questions):
+        asked.extend(question.object_digest for question in questions)
+        point = next(points)
+        return [point(place) for place in range(len(questions))]
+
+    monkeypatch.setattr(scripted, "decide_many", answers)
+
+    assert codes(transition_many(alice, steps)) == ["authority_refused", None]
+    moved = steps[1].object_digest(text_digest=note.text_digest, from_state=State.CANDIDATE)
+    # At A1, and at A2 about what moved alone.
+    assert asked[3:] == [moved, moved]
+
+
+def test_how_long_notes_are_is_told_to_nobody_who_may_not_decide(alice, scripted, monkeypatch, counts: Counts):
+    """A batch of all or nothing is refused for its words only after the question under the hold."""
+    long = [cast.admitted(alice, "w " * 8_000 + str(n), source=f"s{n}") for n in range(8)]
+    steps = [cast.step(note, State.PROMOTED) for note in long]
+    with counts.refused(400, "invalid_request"):
+        transition_many(alice, steps, atomic=True)
+    Script(scripted, monkeypatch, yes, no)
+    with counts.refused(403, "authority_refused"):
+        transition_many(alice, steps, atomic=True)
+    Script(scripted, monkeypatch, yes, all_but(2))
+    with counts.refused(409, "batch_rolled_back"):
+        transition_many(alice, steps, atomic=True)
+
+
 # --- time-outs -------------------------------------------------------------------------------------------------------
 
 
