@@ -68,12 +68,17 @@ class Field:
         self.queries += [unit(noise(chance)) for _ in range(centres)]
 
 
+# Every eligible full vector, each read once: `OFFSET 0` keeps the score from being computed again for the threshold.
 BRUTE = """
-SELECT d.note_id, 1 - (d.vector <=> %(query)s::vector) AS score, count(*) OVER ()
-FROM semantic_derivation d JOIN archive_note n ON n.id = d.note_id
-WHERE d.generation_id = %(generation)s AND d.state = 'complete' AND n.state = 'promoted'
-  AND 1 - (d.vector <=> %(query)s::vector) >= %(min_cosine)s
-ORDER BY score DESC, d.note_id
+SELECT note_id, score, count(*) OVER ()
+FROM (
+    SELECT d.note_id, 1 - (d.vector <=> %(query)s::vector) AS score
+    FROM semantic_derivation d JOIN archive_note n ON n.id = d.note_id
+    WHERE d.generation_id = %(generation)s AND d.state = 'complete' AND n.state = 'promoted'
+    OFFSET 0
+) AS scored
+WHERE score >= %(min_cosine)s
+ORDER BY score DESC, note_id
 LIMIT %(most)s
 """
 
