@@ -4,17 +4,22 @@ import contextlib
 import errno
 import logging
 import os
+import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from multiprocessing import connection, parent_process
+from typing import Any, Final
 
 from lychd.commands.telling import Unready, UsageError
 
 DEFAULT_PORT: Final = 8000
 _TRIED: Final = 100
 _APPLICATION: Final = "lychd.asgi:application"
+_WORKER: Final = "lychd.serving:worker"
 _GRACE_SECONDS: Final = 5
 _BACKLOG: Final = 2048
 
@@ -76,7 +81,8 @@ def serve(door: Door, *, workers: int, ready: Callable[[], None], quiet: bool = 
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lychd.settings")
     config = uvicorn.Config(
-        _APPLICATION,
+        _APPLICATION if workers == 1 else _WORKER,
+        factory=workers > 1,
         host=door.host,
         port=door.port,
         workers=workers,
@@ -109,3 +115,23 @@ def serve(door: Door, *, workers: int, ready: Callable[[], None], quiet: bool = 
     finally:
         door.listening.close()
         sys.stdout.flush()
+
+
+def worker() -> Any:
+    """Load the application in one of several processes, which ends when the one that started it is gone."""
+    threading.Thread(target=_follow_parent, name="parent", daemon=True).start()
+    from lychd.asgi import application
+
+    return application
+
+
+def _follow_parent() -> None:
+    """Wait for the parent's end, however it came: killed, it tells nobody, and a worker would serve on for ever."""
+    parent = parent_process()
+    if parent is None:
+        return
+    connection.wait([parent.sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
+    # Whoever does not answer even then is not worth waiting for.
+    time.sleep(2 * _GRACE_SECONDS)
+    os._exit(1)

@@ -89,6 +89,26 @@ def test_a_stop_from_outside_leaves_no_process_either(start, outside, state):
     until(lambda: _refused(address[0]), "nobody answers at the address any more")
 
 
+def test_workers_end_when_the_process_that_started_them_is_killed(start, transactional_db):
+    serving = start("serve", "--port", 0, "--workers", 2, **on_test_database())
+    assert serving.stdout is not None
+    address = re.search(r"http://(127\.0\.0\.1):(\d+)", serving.stdout.readline())
+    assert address is not None
+    with urllib.request.urlopen(f"{address[0]}/healthz", timeout=PATIENCE) as answer:
+        assert answer.status == 200
+    serving.kill()
+    assert serving.wait(timeout=PATIENCE) == -signal.SIGKILL
+
+    def nobody_listens() -> bool:
+        try:
+            socket.create_connection((address[1], int(address[2])), timeout=PATIENCE).close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
+    until(nobody_listens, "the last worker lets go of the address")
+
+
 def _refused(address: str) -> bool:
     try:
         urllib.request.urlopen(f"{address}/healthz", timeout=5).close()
