@@ -72,7 +72,7 @@ def test_these_addresses_are_described_and_no_other():
 
 
 def test_these_addresses_are_served_and_no_other():
-    served: set[str] = set()
+    served = set()
 
     def walk(patterns, prefix):
         for one in patterns:

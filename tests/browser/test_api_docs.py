@@ -8,7 +8,7 @@ pytestmark = pytest.mark.browser
 def test_the_description_is_drawn_and_the_policy_is_not_broken(browser, site, settings):
     settings.LYCHD_OPEN_DESCRIPTION = True
     page = browser.new_page()
-    said: list[str] = []
+    said = []
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: said.append(str(error)))
     page.goto(f"{site}/api/v1/docs")

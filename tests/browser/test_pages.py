@@ -16,7 +16,7 @@ def test_every_page_is_accessible_keeps_the_policy_and_fits(handbook, site, brow
     from axe_playwright_python.sync_playwright import Axe
 
     axe = Axe()
-    found: list[str] = []
+    found = []
     for looks, visitor in walk.visitors(browser, site):
         for view in walk.views(handbook):
             page = visitor.visit(view)

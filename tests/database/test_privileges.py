@@ -254,7 +254,7 @@ def test_a_login_that_brings_the_bypass_along_is_fenced_too(world):
 
 def test_the_grants_are_the_committed_list_in_both_directions(as_owner):
     """Nothing more on any table, and nothing less; neither may be granted on."""
-    held: dict[str, set[str]] = {table: set() for table in catalogue.every_table(as_owner)}
+    held = {table: set() for table in catalogue.every_table(as_owner)}
     rows = catalogue.ask(
         as_owner,
         "SELECT c.relname, a.privilege_type, a.is_grantable, a.grantee::regrole::text FROM pg_class c"

@@ -304,7 +304,7 @@ def test_no_archive_transaction_stands_inside_another(garden, alice, name):
 
 def test_an_operation_inside_a_transaction_of_the_caller_is_refused(garden, alice, bob):
     note = cast.admitted(alice)
-    deeds: list[Callable[[], object]] = [
+    deeds = [
         lambda: cast.admitted(alice, source="ash"),
         lambda: promote(alice, cast.step(note, State.PROMOTED)),
         lambda: cast.asked(bob),
@@ -330,7 +330,7 @@ def test_a_snapshot_is_read_only_and_the_database_says_so(garden, alice):
     note = cast.admitted(alice)
     with transactions.snapshot(garden.binding) as namespace:
         assert show("transaction_isolation", "transaction_read_only") == ("repeatable read", "on")
-    writes: list[Callable[[], object]] = [
+    writes = [
         lambda: Source.objects.create(namespace=namespace, source_key="ash"),
         lambda: Note.objects.filter(id=note.id).update(superseded_by=None),
         lambda: Principal.objects.create(subject="mallory"),

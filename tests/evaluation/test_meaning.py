@@ -45,7 +45,7 @@ def shelf(transactional_db, settings, tmp_path):
     """The English group of the set, derived by an embedder that reads a hundred words."""
     settings.LYCHD_TEST_EMBEDDER = True
     [group] = [one for one in sets.read(written(tmp_path / "garden", **SET)).groups if one.name == "en"]
-    done: list[int] = []
+    done = []
     with meaning.switched_on({**STAND_IN, "max_tokens": 100}):
         found = shelves.stock(group, 0, "simple", done.append)
         meaning.derive(found, done.append)

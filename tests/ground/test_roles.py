@@ -81,7 +81,7 @@ def test_a_look_up_outside_a_transaction_waits_for_no_lock_for_ever(serving, sup
 
 
 def test_the_serving_role_may_vacuum_what_recall_reads(serving):
-    said: list[str] = []
+    said = []
     serving.add_notice_handler(lambda notice: said.append(notice.message_primary))
     serving.execute("VACUUM (ANALYZE) archive_posting")
     assert said == []

@@ -30,7 +30,7 @@ def ids_of(ranking):
 
 
 def reference_of(namespace):
-    documents: dict[UUID, tuple[dict[str, int], int]] = {}
+    documents = {}
     for note, text in rows(
         "SELECT id, text FROM archive_note WHERE state = 'promoted' AND namespace_id = %s", namespace.id
     ):

@@ -350,7 +350,7 @@ def test_each_step_of_a_note_that_moves_twice_is_asked_about_as_it_will_stand(al
 def test_a_step_that_moves_in_place_of_a_refused_one_was_asked_about_as_it_stood(alice, scripted, monkeypatch):
     note = cast.admitted(alice)
     steps = [Transition(note.id, state, expected_version=1) for state in (State.PROMOTED, State.REVOKED)]
-    asked: list[str] = []
+    asked = []
     points = iter((yes, all_but(0), yes))
 
     def answers(_, questions):

@@ -287,8 +287,8 @@ def test_strings_meant_to_hurt_come_back_byte_for_byte_or_are_refused_by_name(ga
     strings = naughty()
     if not strings:
         pytest.skip("the collection of naughty strings is not beside this checkout")
-    refusals: dict[str, str] = {}
-    wanted: list[Intake] = []
+    refusals = {}
+    wanted = []
     for place, text in enumerate(strings):
         try:
             wanted.append(Intake(f"r-{place}", f"blns-{place}", "1", text))

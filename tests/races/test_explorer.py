@@ -154,7 +154,7 @@ def test_operations_that_never_meet_are_refused_as_a_test(crew):
 
 
 def test_a_hundred_actors_leave_no_session_behind(owner, far_limits):
-    pids: list[int] = []
+    pids = []
     for _ in range(10):
         crew = Crew(10, owner)
         crew.perform([lambda: None] * 10, lambda ready: ready[-1])

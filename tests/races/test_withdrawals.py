@@ -4,7 +4,7 @@ import pytest
 
 from archive.authority import Action
 from tests.racing import Run, explore, invariants, world
-from tests.racing.world import Part, World
+from tests.racing.world import Part
 
 WITHDRAWN = [
     (world.INTAKE, "alice", Action.INTAKE),
@@ -32,7 +32,7 @@ def only_promotions_refused(part: Part) -> bool:
 
 @pytest.mark.parametrize(("part", "subject", "action"), WITHDRAWN, ids=[str(part) for part, *_ in WITHDRAWN])
 def test_a_permission_that_ends_refuses_from_the_next_check_point_on(crew, owner, tell, part, subject, action):
-    begun: list[tuple[World, object]] = []
+    begun = []
 
     def stage():
         found = part.ground(owner)

@@ -168,7 +168,7 @@ CODES = {
 
 
 def test_the_codes_of_the_archive_are_the_closed_list():
-    found: dict[int, set[str]] = {}
+    found = {}
     for kind in every_refusal():
         if kind.__module__ == "archive.refusals":
             found.setdefault(kind.status, set()).add(kind.code)

@@ -459,7 +459,7 @@ def test_s109_every_act_asks_its_own_question_at_each_point(garden, alice, bob, 
         subject="bob",
     )
 
-    looked: list[tuple[Any, str, dict[str, object]]] = [
+    looked = [
         (
             lambda: reads.list_notes(alice, page, state=State.PROMOTED, source_key="roses"),
             "inspect_metadata",
@@ -488,7 +488,7 @@ def test_s109_every_act_asks_its_own_question_at_each_point(garden, alice, bob, 
     ]
     for call, action, keys in looked:
         listen.ask(call, "management", action, [lookup(action, **keys)] * 2)
-    own: list[tuple[Any, dict[str, object]]] = [
+    own = [
         (lambda: reads.list_own_intakes(alice, page), {"list": "own_intakes", "limit": 50, "cursor": None}),
         (
             lambda: reads.own_decisions(alice, [at.promoted]),

@@ -82,7 +82,7 @@ ACTS: dict[str, tuple[Callable[[Ground], Any], list[tuple[Point, frozenset[str]]
 def test_a_permission_that_ends_is_missed_at_the_next_point(meaning, owner, scripted, monkeypatch, name):
     act, points = ACTS[name]
     at = Ground(meaning)
-    asked: list[Point] = []
+    asked = []
     decide = authority.decide
 
     def told(questions: Any, point: Point) -> list[bool]:

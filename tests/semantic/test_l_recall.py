@@ -448,8 +448,8 @@ def test_s221_a_derivation_that_is_not_the_one_that_was_ranked(shelf, bob, super
 def test_a_forged_receipt_with_a_seal_of_its_own_is_shown_to_nobody(shelf, bob, ivy, superuser, where, value):
     """Whoever can write over a row can seal anything; what is no receipt of schema 2 is refused, and breaks nothing."""
     shelf.put(0.9)
-    forged: dict[str, Any] = copy.deepcopy(asked(bob, request_id="s1").receipt)
-    at: Any = forged
+    forged = copy.deepcopy(asked(bob, request_id="s1").receipt)
+    at = forged
     for step in where[:-1]:
         at = at[step]
     if value is None:
