@@ -104,7 +104,7 @@ def perform(options: argparse.Namespace, *, quiet: bool = False) -> Told | None:
     if entry.line == "demo":
         from lychd.demo_instance import choose_instance
 
-        choose_instance(os.environ)
+        choose_instance(os.environ, options.model)
     _set_up(quiet=quiet and entry.line != "serve")
     if entry.needs is Needs.SETTINGS:
         return entry.perform(options)

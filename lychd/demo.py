@@ -15,7 +15,7 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -354,8 +354,9 @@ def _selection(receipt: dict[str, Any], wanted: str) -> list[str]:
 def show(options: argparse.Namespace) -> None:
     """Load, tell the story, print the credentials once, and serve until Ctrl-C."""
     state: Path = settings.LYCHD_STATE_DIR
+    demo_meaning.require_embedder()
     with _database(), _serving(state):
-        _prepare(state)
+        _prepare(state, MEANING[options.model])
         acts = load()
         remark(f"The handbook is loaded ({acts} acts)." if acts else "The handbook was loaded already.")
         story = tell_story()
@@ -391,7 +392,7 @@ def show(options: argparse.Namespace) -> None:
             serving.serve(door, workers=1, ready=lambda: tell(told, as_json=options.as_json), quiet=True)
 
 
-def _prepare(state: Path) -> None:
+def _prepare(state: Path, meaning: Mapping[str, str]) -> None:
     """Migrate, switch the profile on in the instance's file, and give everybody their roles."""
     waiting = pending("owner")
     if waiting:
@@ -399,7 +400,7 @@ def _prepare(state: Path) -> None:
         run_migrations("owner")
     require_fences()
     switch_on(state)
-    _write_meaning(state / "environment")
+    _write_down(meaning, state / "environment")
     with reading():
         binding = bindings.source().find(NAMESPACE)
     if binding is None:
@@ -408,14 +409,14 @@ def _prepare(state: Path) -> None:
         give(subject, names, binding, user_id=_lead_user() if subject == LEAD else None)
 
 
-def _write_meaning(file: Path) -> None:
+def _write_down(meaning: Mapping[str, str], file: Path) -> None:
     """Let the command line that works beside the demonstration recall by meaning as well."""
-    if MEANING.items() <= written(file).items():
+    if meaning.items() <= written(file).items():
         return
-    kept = [line for line in file.read_text(encoding="utf-8").splitlines() if line.partition("=")[0] not in MEANING]
+    kept = [line for line in file.read_text(encoding="utf-8").splitlines() if line.partition("=")[0] not in meaning]
     draft = file.with_name(f"meaning.{os.getpid()}")
     draft.touch(mode=0o600)
-    draft.write_text("\n".join([*kept, *map("=".join, MEANING.items()), ""]), encoding="utf-8")
+    draft.write_text("\n".join([*kept, *map("=".join, meaning.items()), ""]), encoding="utf-8")
     draft.rename(file)
 
 

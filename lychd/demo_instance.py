@@ -26,26 +26,33 @@ _NOT_TAKEN_OVER: Final = (
     "LYCHD_WEB_PROCESSES",
     "LYCHD_WORKER_PROCESSES",
 )
-GENERATION: Final = "stand-in-1"
-# Recall by meaning without a model, told apart from a real one by its name.
+# Recall by meaning: without a model, or with the small one. The reference says which, since it stands wherever a
+# generation is shown.
 MEANING: Final = {
-    "LYCHD_DERIVATION_EMBEDDER": "stand-in",
-    "LYCHD_DERIVATION_GENERATION": GENERATION,
-    "LYCHD_SEMANTIC": "true",
-    "LYCHD_TEST_EMBEDDER": "true",
+    "stand-in": {
+        "LYCHD_DERIVATION_EMBEDDER": "stand-in",
+        "LYCHD_DERIVATION_GENERATION": "stand-in-1",
+        "LYCHD_SEMANTIC": "true",
+        "LYCHD_TEST_EMBEDDER": "true",
+    },
+    "minilm": {
+        "LYCHD_DERIVATION_EMBEDDER": "minilm",
+        "LYCHD_DERIVATION_GENERATION": "minilm-1",
+        "LYCHD_SEMANTIC": "true",
+        "LYCHD_TEST_EMBEDDER": "false",
+    },
 }
 
 
-def choose_instance(environment: MutableMapping[str, str]) -> None:
+def choose_instance(environment: MutableMapping[str, str], model: str) -> None:
     """Point this process at the instance of the demonstration, before any settings are read."""
     if "lychd.settings" in sys.modules:
         # `manage.py` has read the settings of another instance; one process has one.
         os.execv(sys.executable, [sys.executable, "-m", "lychd.console", *sys.argv[1:]])  # noqa: S606
     for name in _NOT_TAKEN_OVER:
         environment.pop(name, None)
-    environment.update(
-        LYCHD_INSTANCE=INSTANCE, LYCHD_ENV="development", LYCHD_ARCHIVE_PROFILE=limits.PROFILE, **MEANING
-    )
+    environment.update(LYCHD_INSTANCE=INSTANCE, LYCHD_ENV="development", LYCHD_ARCHIVE_PROFILE=limits.PROFILE)
+    environment.update(MEANING[model])
     if environment.get("DATABASE_URL"):
         if not environment.get("DATABASE_OWNER_URL"):
             raise UsageError(

@@ -1,7 +1,6 @@
 """The demonstration's generations: one complete, one left at three fifths, and the same question asked of both.
 
-Both are made by the stand-in, so that no model and no download is needed. Their references say so, since a reference
-stands wherever a generation is shown: on its page, in receipts, in lists.
+By default both are made by the stand-in, so that no model and no download is needed, and their references say so.
 """
 
 import fcntl
@@ -18,18 +17,18 @@ from archive.authority import Caller
 from archive.refusals import Conflict, Refusal
 from inspection import derivations
 from lychd import handbook
-from lychd.commands.telling import Progress
-from lychd.demo_instance import GENERATION
+from lychd.commands.telling import Progress, Unready
+from lychd.evaluation.meaning import ModelMissing, require_model
 from semantic.lifecycle import EXPIRED, State
+from semantic.manifest import require_derivation
 from semantic.operations import generations
 from semantic.operations.attempts import Attempt, run_attempts
 from semantic.operations.preparation import prepare_many
 from semantic.operations.recall import recall
 from semantic.records import DerivationRecord
+from semantic.refusals import ModelInputOversize
 from semantic.requests import SemanticRecall
 
-NEXT_GENERATION: Final = "stand-in-2"
-SHARES: Final[Mapping[str, float]] = {GENERATION: 1.0, NEXT_GENERATION: 0.6}
 OPERATOR: Final = "embedding-operator"
 ROLES: Final = ("operator", "deriver")
 MIN_COSINE: Final = 0.2
@@ -50,11 +49,30 @@ class Asked:
     def as_json(self) -> dict[str, Any]:
         return {
             "generation": self.reference,
-            "stand_in": True,
+            "stand_in": _is_stand_in(),
             "receipt": self.receipt,
             "verified": self.verified,
             "refused": self.refused,
         }
+
+
+def require_embedder() -> None:
+    """Refuse to begin where the model that was asked for is not installed."""
+    if not _is_stand_in():
+        try:
+            require_model()
+        except ModelMissing as missing:
+            raise Unready(str(missing)) from None
+
+
+def _is_stand_in() -> bool:
+    return bool(require_derivation()["embed_binding"]["provider"] == "stand-in")
+
+
+def shares() -> Mapping[str, float]:
+    """Which part of the promoted notes each generation has: the configured one all, and the next three fifths."""
+    configured = str(require_derivation()["generation"])
+    return {configured: 1.0, f"{configured.removesuffix('1')}2": 0.6}
 
 
 # --- deriving --------------------------------------------------------------------------------------------------------
@@ -63,7 +81,7 @@ class Asked:
 def derive(namespace: str, state: Path) -> int:
     """Bring each generation to its share of the promoted notes; returns how many notes that took."""
     with _one_at_a_time(state):
-        return sum(_brought(_acting(OPERATOR, namespace, reference), share) for reference, share in SHARES.items())
+        return sum(_brought(_acting(OPERATOR, namespace, reference), share) for reference, share in shares().items())
 
 
 def _acting(subject: str, namespace: str, reference: str) -> Caller:
@@ -83,13 +101,13 @@ def _brought(operator: Caller, share: float) -> int:
     wanted = math.ceil(share * status.promoted) - status.states[State.COMPLETE]
     if wanted <= 0:
         return 0
-    missing = _missing(operator, reference)[:wanted]
+    missing = list(_missing(operator, reference))
     done = 0
-    with Progress(f"deriving {reference}", len(missing)) as progress:
-        for start in range(0, len(missing), _TOGETHER):
-            run = missing[start : start + _TOGETHER]
-            _derived(operator, run)
-            done += len(run)
+    with Progress(f"deriving {reference}", min(wanted, len(missing))) as progress:
+        while missing and done < wanted:
+            run = missing[: min(_TOGETHER, wanted - done)]
+            del missing[: len(run)]
+            done += _derived(operator, run)
             progress.reach(done)
     return done
 
@@ -100,8 +118,12 @@ def _missing(operator: Caller, reference: str) -> Sequence[UUID]:
     So the generation that is left unfinished does not find it, and its receipt says how much was searched.
     """
     story = handbook.story().candidate.source_key
-    rows = _prepared(operator, derivations.underived(operator, reference, after=None, limit=_WHOLE_PAGE))
-    return [row.note_id for row in sorted(rows, key=lambda row: (row.source_key == story, row.source_key))]
+    rows = sorted(
+        _prepared(operator, derivations.underived(operator, reference, after=None, limit=_WHOLE_PAGE)),
+        key=lambda row: (row.source_key == story, row.source_key),
+    )
+    # What the model cannot read whole does not become shorter by trying again.
+    return [row.note_id for row in rows if row.failure_code != ModelInputOversize.code]
 
 
 def _prepared(operator: Caller, notes: Sequence[UUID]) -> Iterator[DerivationRecord]:
@@ -111,11 +133,12 @@ def _prepared(operator: Caller, notes: Sequence[UUID]) -> Iterator[DerivationRec
                 yield answer.given().derivation
 
 
-def _derived(operator: Caller, notes: Sequence[UUID]) -> None:
-    """Embed a run of notes; one that somebody else has just now is theirs."""
+def _derived(operator: Caller, notes: Sequence[UUID]) -> int:
+    """Embed a run of notes and count those that now have a vector; one that somebody else has just now is theirs."""
     rows = list(_prepared(operator, notes))
     again = {State.FAILED.value, EXPIRED}
-    run_attempts(operator, [Attempt(row.id, row.row_version, row.state in again) for row in rows])
+    answers = run_attempts(operator, [Attempt(row.id, row.row_version, row.state in again) for row in rows])
+    return sum(answer.refusal is None for answer in answers)
 
 
 @contextmanager
@@ -131,7 +154,7 @@ def _one_at_a_time(state: Path) -> Iterator[None]:
 
 def ask(namespace: str, subject: str, question: str) -> tuple[Asked, ...]:
     """Ask the same question of each generation."""
-    return tuple(_asked(_acting(subject, namespace, reference), reference, question) for reference in SHARES)
+    return tuple(_asked(_acting(subject, namespace, reference), reference, question) for reference in shares())
 
 
 def _asked(reader: Caller, reference: str, question: str) -> Asked:
@@ -146,13 +169,18 @@ def _asked(reader: Caller, reference: str, question: str) -> Asked:
 def lines(asked: Sequence[Asked], subject: str, source_key: str) -> list[str]:
     """Tell it like the recall by words, with how much of the namespace each answer was chosen from."""
     whole, begun = asked
+    by = [f"6. {subject} asks by meaning, of generation {whole.reference}:"]
+    if _is_stand_in():
+        by = [
+            f"6. {subject} asks by meaning, of generation {whole.reference}. Its embedder is a stand-in, which knows",
+            "   the words that two texts share and nothing of what they mean; --model minilm asks a model that does.",
+        ]
     return [
-        f"6. {subject} asks by meaning, of generation {whole.reference}. Its embedder is a stand-in, which knows",
-        "   the words that two texts share and nothing of what they mean; `make models` brings a model that does.",
+        *by,
         *_told(whole, source_key),
         "",
-        f"7. Generation {begun.reference}, by the stand-in as well, is left at three fifths of the notes. What has no",
-        "   vector yet is not found by meaning, and the receipt says how much was searched:",
+        f"7. Generation {begun.reference} is left at three fifths of the notes. What has no vector yet is not found by",
+        "   meaning, and the receipt says how much was searched:",
         *_told(begun, source_key),
     ]
 

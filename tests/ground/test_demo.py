@@ -19,9 +19,10 @@ from inspection import derivations
 from inspection.cursors import PageRequest
 from inspection.reads import list_receipts
 from lychd import demo, demo_meaning, embedded, handbook
-from lychd.demo_instance import GENERATION, choose_instance
+from lychd.commands.telling import Unready
+from lychd.demo_instance import choose_instance
 from semantic.operations import generations
-from semantic.presets import STAND_IN
+from semantic.presets import MINILM, STAND_IN
 from tests.commands.conftest import PATIENCE, on_test_database, outside, start
 from tests.commands.test_killed import runs_on
 
@@ -236,7 +237,7 @@ def meaning(office, settings):
         **settings.LYCHD_ARCHIVE,
         "semantic": True,
         "derivation": {
-            "generation": GENERATION,
+            "generation": "stand-in-1",
             "embed_profile": "model.embed@1",
             "embed_binding": STAND_IN,
             "attempt_seconds": 60,
@@ -271,7 +272,7 @@ def test_deriving_that_was_interrupted_is_completed(meaning, tmp_path, monkeypat
     def interrupted(operator, notes):
         if next(left, None) is None:
             raise KeyboardInterrupt
-        derived(operator, notes)
+        return derived(operator, notes)
 
     monkeypatch.setattr(demo_meaning, "_derived", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -303,8 +304,25 @@ def test_what_is_shown_says_that_it_is_a_stand_in(meaning, tmp_path):
     derive(tmp_path)
     said = "\n".join(demo_meaning.lines(demo_meaning.ask(demo.NAMESPACE, demo.READER, "roses"), demo.READER, "roses"))
     assert "Its embedder is a stand-in" in said
-    assert "by the stand-in as well" in said
+    assert "Generation stand-in-2 is left at three fifths" in said
     assert "a miss: nothing is near enough" in said
+
+
+def test_a_model_that_is_not_installed_is_asked_for_before_anything_is_made(meaning, settings, monkeypatch):
+    demo_meaning.require_embedder()
+    settings.LYCHD_ARCHIVE["derivation"]["embed_binding"] = MINILM
+    monkeypatch.setattr("lychd.evaluation.meaning.find_spec", lambda name: None)
+    with pytest.raises(Unready, match="make models"):
+        demo_meaning.require_embedder()
+
+
+def test_a_note_that_is_too_long_for_the_model_is_not_tried_at_every_start(meaning, settings, tmp_path):
+    """The small model's window, on the stand-in: the transcript does not fit, and coverage says so."""
+    settings.LYCHD_ARCHIVE["derivation"]["embed_binding"] = {**STAND_IN, "max_tokens": 512}
+    derive(tmp_path)
+    promoted, complete = coverage()["stand-in-1"]
+    assert complete == promoted - 1
+    assert derive(tmp_path) == 0
 
 
 # --- which instance it is --------------------------------------------------------------------------------------------
@@ -326,7 +344,7 @@ def test_the_demonstration_takes_over_no_real_installation(monkeypatch):
         "DATABASE_OWNER_URL": "postgresql://owner@db/lychd",
         "LYCHD_TIME_ZONE": "Europe/Vienna",
     }
-    choose_instance(given)
+    choose_instance(given, "stand-in")
     assert given == {
         "LYCHD_ENV": "development",
         "LYCHD_INSTANCE": "demo",

@@ -12,6 +12,12 @@ ENTRIES: Final = (
         (
             option("--remove", action="store_true", help="stop the demo and delete everything it made"),
             option("--no-serve", action="store_true", help="load and prove, then end"),
+            option(
+                "--model",
+                choices=["stand-in", "minilm"],
+                default="stand-in",
+                help="what embeds: a stand-in without meaning (default), or the small model of the extra `models`",
+            ),
             option("--port", type=int, metavar="N", help="serve on this port (default 8000, or the next free one)"),
         ),
         Needs.SETTINGS,
