@@ -14,7 +14,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from archive.api import schema, views
+from archive.api import description, views
 from archive.api.base import ArchiveView
 from inspection.api import derivations as derived
 from inspection.api import views as reading
@@ -56,7 +56,7 @@ class Schema(_Described):
     @extend_schema(exclude=True)
     def get(self, request: Request) -> Response:
         """Give the OpenAPI document."""
-        return Response(schema.document())
+        return Response(description.document())
 
 
 _PAGE: Final = """<!DOCTYPE html>

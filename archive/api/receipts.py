@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from archive import refusals
-from archive.api import bodies, schema
+from archive.api import bodies, description, schema
 from archive.api.base import ArchiveView
 from archive.publication import Publication
 from archive.selections import Resolved
@@ -28,9 +28,9 @@ class ReceiptView(ArchiveView):
 
 def recall_described(
     name: str, *more: type[refusals.Refusal], request: schema.Schema, answer: schema.Schema
-) -> Callable[[schema.View], schema.View]:
+) -> Callable[[description.View], description.View]:
     """Describe an operation that recalls and leaves a receipt."""
-    return schema.operation(
+    return description.operation(
         name,
         {
             201: ("A receipt, published now.", answer),
@@ -38,10 +38,10 @@ def recall_described(
         },
         tag="recalls",
         request=request,
-        parameters=[schema.NS],
+        parameters=[description.NS],
         refuses=(
-            *schema.IN_NAMESPACE,
-            *schema.WRITING,
+            *description.IN_NAMESPACE,
+            *description.WRITING,
             refusals.NamespaceAbsent,
             refusals.RequestConflict,
             refusals.IntegrityFailure,
@@ -56,17 +56,17 @@ def recalled(outcome: Publication, receipt: dict[str, Any], **more: Any) -> Resp
     return Response({"outcome": outcome.value, "receipt": receipt, **more}, status=status)
 
 
-def resolution_described(name: str, *more: type[refusals.Refusal]) -> Callable[[schema.View], schema.View]:
+def resolution_described(name: str, *more: type[refusals.Refusal]) -> Callable[[description.View], description.View]:
     """Describe an operation that turns a receipt into text."""
-    return schema.operation(
+    return description.operation(
         name,
         {200: ("Every selected note with its text, for this one use.", schema.RESOLVED)},
         tag="recalls",
         request=schema.NOTHING,
         required=False,
-        parameters=[schema.NS, schema.REQUEST_ID],
+        parameters=[description.NS, description.REQUEST_ID],
         refuses=(
-            *schema.IN_NAMESPACE,
+            *description.IN_NAMESPACE,
             refusals.NamespaceAbsent,
             refusals.ReceiptAbsent,
             refusals.ReceiptSchemaMismatch,

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from archive import canonical, limits, refusals
-from archive.api import bodies, schema
+from archive.api import bodies, description, schema
 from archive.api.base import ArchiveView
 from archive.api.receipts import ReceiptView, recall_described, recalled, resolution_described, resolved
 from archive.batches import Answer
@@ -23,16 +23,16 @@ from archive.records import NoteRecord
 from archive.requests import Transition
 
 _INTAKE_REFUSES: Final = (
-    *schema.IN_NAMESPACE,
-    *schema.WRITING,
+    *description.IN_NAMESPACE,
+    *description.WRITING,
     refusals.TextTooLarge,
     refusals.RequestConflict,
     refusals.SourceRevisionConflict,
     refusals.SourceRevisionRevoked,
 )
 _DECISION_REFUSES: Final = (
-    *schema.IN_NAMESPACE,
-    *schema.WRITING,
+    *description.IN_NAMESPACE,
+    *description.WRITING,
     refusals.NamespaceAbsent,
     refusals.RecordAbsent,
     refusals.LifecycleVersionConflict,
@@ -70,7 +70,7 @@ def _refused(answer: Answer[Any]) -> dict[str, Any] | None:
 class Intakes(ArchiveView):
     """Take one source revision in."""
 
-    @schema.operation(
+    @description.operation(
         "takeIn",
         {
             201: ("A new candidate.", schema.ADMITTED),
@@ -78,7 +78,7 @@ class Intakes(ArchiveView):
         },
         tag="notes",
         request=schema.INTAKE,
-        parameters=[schema.NS],
+        parameters=[description.NS],
         refuses=_INTAKE_REFUSES,
     )
     def post(self, request: Request, ns: str) -> Response:
@@ -93,13 +93,13 @@ class IntakeBatches(ArchiveView):
 
     body_limit: ClassVar[int] = limits.BATCH_BODY_MAX_BYTES
 
-    @schema.operation(
+    @description.operation(
         "takeInMany",
         {200: ("One answer an item, in order.", schema.ADMITTED_BATCH)},
         tag="notes",
         request=schema.INTAKE_BATCH,
-        parameters=[schema.NS],
-        refuses=(*schema.IN_NAMESPACE, *schema.WRITING, refusals.TextTooLarge, refusals.BatchRolledBack),
+        parameters=[description.NS],
+        refuses=(*description.IN_NAMESPACE, *description.WRITING, refusals.TextTooLarge, refusals.BatchRolledBack),
     )
     def post(self, request: Request, ns: str) -> Response:
         """Take many source revisions in; a malformed item refuses the batch, a text too long refuses its item alone."""
@@ -120,13 +120,13 @@ class Transitions(ArchiveView):
 
     body_limit: ClassVar[int] = limits.BATCH_BODY_MAX_BYTES
 
-    @schema.operation(
+    @description.operation(
         "decideMany",
         {200: ("One answer an item, in order.", schema.MOVED_BATCH)},
         tag="decisions",
         request=schema.DECISION_BATCH,
-        parameters=[schema.NS],
-        refuses=(*schema.IN_NAMESPACE, *schema.WRITING, refusals.NamespaceAbsent, refusals.BatchRolledBack),
+        parameters=[description.NS],
+        refuses=(*description.IN_NAMESPACE, *description.WRITING, refusals.NamespaceAbsent, refusals.BatchRolledBack),
     )
     def post(self, request: Request, ns: str) -> Response:
         """Promote, archive or revoke many notes, each on the version that was seen."""
@@ -147,14 +147,14 @@ class _Decision(ArchiveView):
         return bodies.decision(body, bodies.note_id(note_id), self.to_state, tag)
 
 
-def _described(name: str, *more: type[refusals.Refusal]) -> Callable[[schema.View], schema.View]:
-    return schema.operation(
+def _described(name: str, *more: type[refusals.Refusal]) -> Callable[[description.View], description.View]:
+    return description.operation(
         name,
         {200: ("The note after its step.", schema.MOVED)},
         tag="decisions",
         request=schema.DECISION,
         required=False,
-        parameters=[schema.NS, schema.NOTE_ID, schema.IF_MATCH],
+        parameters=[description.NS, description.NOTE_ID, description.IF_MATCH],
         refuses=(*_DECISION_REFUSES, *more),
     )
 
@@ -198,13 +198,13 @@ class Revocations(_Decision):
 class Texts(ArchiveView):
     """Review one note."""
 
-    @schema.operation(
+    @description.operation(
         "review",
         {200: ("The text, and that of the promoted revision of its source if it is another.", schema.REVIEWED)},
         tag="decisions",
-        parameters=[schema.NS, schema.NOTE_ID],
+        parameters=[description.NS, description.NOTE_ID],
         refuses=(
-            *schema.IN_NAMESPACE,
+            *description.IN_NAMESPACE,
             refusals.NamespaceAbsent,
             refusals.RecordAbsent,
             refusals.SourceRevisionRevoked,
@@ -222,13 +222,13 @@ class Texts(ArchiveView):
 class Flags(ArchiveView):
     """Mark one note."""
 
-    @schema.operation(
+    @description.operation(
         "flag",
         {201: ("The mark.", schema.FLAGGED), 200: ("The same mark, made before.", schema.FLAGGED)},
         tag="notes",
         request=schema.FLAG,
-        parameters=[schema.NS, schema.NOTE_ID],
-        refuses=(*schema.IN_NAMESPACE, *schema.WRITING, refusals.NamespaceAbsent, refusals.RecordAbsent),
+        parameters=[description.NS, description.NOTE_ID],
+        refuses=(*description.IN_NAMESPACE, *description.WRITING, refusals.NamespaceAbsent, refusals.RecordAbsent),
     )
     def post(self, request: Request, ns: str, note_id: str) -> Response:
         """Say that a note looks wrong or old; nothing else about it changes."""

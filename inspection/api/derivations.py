@@ -8,6 +8,7 @@ from rest_framework.response import Response
 
 from archive import refusals
 from archive.api import bodies as archive_bodies
+from archive.api import description
 from archive.api import schema as shapes
 from archive.api.authentication import subject_of
 from archive.api.base import ArchiveView
@@ -29,12 +30,12 @@ class GenerationConfiguration(ArchiveView):
 
     query: ClassVar[tuple[str, ...]] = ("namespace",)
 
-    @shapes.operation(
+    @description.operation(
         "readGenerationConfiguration",
         {200: ("What is configured; it says nothing of what is registered.", schema.CONFIGURED)},
         tag="derivations",
         parameters=[_NAMESPACE],
-        refuses=(*shapes.IN_NAMESPACE, ours.DerivationOff),
+        refuses=(*description.IN_NAMESPACE, ours.DerivationOff),
     )
     def get(self, request: Request) -> Response:
         """Say which generation is configured for a namespace, before anything is registered."""
@@ -48,12 +49,12 @@ class GenerationConfiguration(ArchiveView):
 class Generations(ArchiveView):
     """List generations."""
 
-    @shapes.operation(
+    @description.operation(
         "listGenerations",
         {200: ("All of them, oldest first.", schema.GENERATIONS)},
         tag="derivations",
-        parameters=[shapes.NS],
-        refuses=shapes.IN_NAMESPACE,
+        parameters=[description.NS],
+        refuses=description.IN_NAMESPACE,
     )
     def get(self, request: Request, ns: str) -> Response:
         """List the generations of a namespace with their coverage; none is not an error."""
@@ -64,12 +65,12 @@ class Generations(ArchiveView):
 class GenerationRecords(ArchiveView):
     """Read one generation."""
 
-    @shapes.operation(
+    @description.operation(
         "readGeneration",
         {200: ("The generation.", schema.GENERATION)},
         tag="derivations",
-        parameters=[shapes.NS, schema.REFERENCE],
-        refuses=(*shapes.IN_NAMESPACE, ours.GenerationAbsent),
+        parameters=[description.NS, schema.REFERENCE],
+        refuses=(*description.IN_NAMESPACE, ours.GenerationAbsent),
     )
     def get(self, request: Request, ns: str, reference: str) -> Response:
         """Read one generation: its manifest, state and coverage."""
@@ -81,18 +82,18 @@ class Derivations(ArchiveView):
 
     query: ClassVar[tuple[str, ...]] = ("generation", "note_id", "limit", "cursor")
 
-    @shapes.operation(
+    @description.operation(
         "listDerivations",
         {200: ("One page, in the order of preparation.", schema.DERIVATIONS)},
         tag="derivations",
         parameters=[
-            shapes.NS,
+            description.NS,
             OpenApiParameter("generation", shapes.IDENTIFIER, OpenApiParameter.QUERY),
             OpenApiParameter("note_id", shapes.UUID, OpenApiParameter.QUERY),
-            shapes.LIMIT,
-            shapes.CURSOR,
+            description.LIMIT,
+            description.CURSOR,
         ],
-        refuses=shapes.IN_NAMESPACE,
+        refuses=description.IN_NAMESPACE,
     )
     def get(self, request: Request, ns: str) -> Response:
         """List derivations; one whose attempt ran out of time reads `expired`."""
@@ -111,12 +112,12 @@ class Derivations(ArchiveView):
 class DerivationRecords(ArchiveView):
     """Read one derivation."""
 
-    @shapes.operation(
+    @description.operation(
         "readDerivation",
         {200: ("The derivation with its latest attempt.", schema.DERIVATION)},
         tag="derivations",
-        parameters=[shapes.NS, schema.DERIVATION_ID],
-        refuses=(*shapes.IN_NAMESPACE, refusals.NamespaceAbsent, ours.DerivationAbsent),
+        parameters=[description.NS, schema.DERIVATION_ID],
+        refuses=(*description.IN_NAMESPACE, refusals.NamespaceAbsent, ours.DerivationAbsent),
     )
     def get(self, request: Request, ns: str, derivation_id: str) -> Response:
         """Read where one derivation stands by the database's clock."""

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from archive import canonical, limits, refusals
-from archive.api import bodies
+from archive.api import bodies, description
 from archive.api import schema as shapes
 from archive.api.authentication import subject_of
 from archive.api.base import ArchiveView
@@ -30,18 +30,18 @@ class Notes(ArchiveView):
 
     query: ClassVar[tuple[str, ...]] = ("state", "source_key", "limit", "cursor")
 
-    @shapes.operation(
+    @description.operation(
         "listNotes",
         {200: ("One page, oldest first.", schema.NOTES)},
         tag="notes",
         parameters=[
-            shapes.NS,
+            description.NS,
             OpenApiParameter("state", shapes.NAMED_STATE, OpenApiParameter.QUERY),
             OpenApiParameter("source_key", shapes.IDENTIFIER, OpenApiParameter.QUERY),
-            shapes.LIMIT,
-            shapes.CURSOR,
+            description.LIMIT,
+            description.CURSOR,
         ],
-        refuses=shapes.IN_NAMESPACE,
+        refuses=description.IN_NAMESPACE,
     )
     def get(self, request: Request, ns: str) -> Response:
         """List notes without their text, tombstones included; a namespace without any lists empty."""
@@ -54,7 +54,7 @@ class Notes(ArchiveView):
 class NoteRecords(ArchiveView):
     """Read one record."""
 
-    @shapes.operation(
+    @description.operation(
         "readNote",
         {
             200: ("The record; its ETag names id and version.", shapes.NOTE),
@@ -62,11 +62,11 @@ class NoteRecords(ArchiveView):
         },
         tag="notes",
         parameters=[
-            shapes.NS,
-            shapes.NOTE_ID,
+            description.NS,
+            description.NOTE_ID,
             OpenApiParameter("If-None-Match", {"type": "string"}, OpenApiParameter.HEADER),
         ],
-        refuses=(*shapes.IN_NAMESPACE, refusals.RecordAbsent),
+        refuses=(*description.IN_NAMESPACE, refusals.RecordAbsent),
     )
     def get(self, request: Request, ns: str, note_id: str) -> Response:
         """Read one note's metadata, to learn what became of it; a decision still has to name the version it saw."""
@@ -85,12 +85,12 @@ def _names(if_none_match: str, etag: str) -> bool:
 class NoteEvents(ArchiveView):
     """Read one note's events."""
 
-    @shapes.operation(
+    @description.operation(
         "readNoteEvents",
         {200: ("Every event, in order of version.", schema.NOTE_EVENTS)},
         tag="notes",
-        parameters=[shapes.NS, shapes.NOTE_ID],
-        refuses=(*shapes.IN_NAMESPACE, refusals.RecordAbsent),
+        parameters=[description.NS, description.NOTE_ID],
+        refuses=(*description.IN_NAMESPACE, refusals.RecordAbsent),
     )
     def get(self, request: Request, ns: str, note_id: str) -> Response:
         """Read what happened to one note."""
@@ -102,12 +102,12 @@ class NoteEvents(ArchiveView):
 class IntakeRecords(ArchiveView):
     """Read one intake request."""
 
-    @shapes.operation(
+    @description.operation(
         "readIntake",
         {200: ("The request and the note that it led to, as it is now.", schema.INTAKE_RECORD)},
         tag="notes",
-        parameters=[shapes.NS, shapes.REQUEST_ID],
-        refuses=(*shapes.IN_NAMESPACE, refusals.RecordAbsent),
+        parameters=[description.NS, description.REQUEST_ID],
+        refuses=(*description.IN_NAMESPACE, refusals.RecordAbsent),
     )
     def get(self, request: Request, ns: str, request_id: str) -> Response:
         """Read what an intake request led to, for whoever lost the answer."""
@@ -120,12 +120,12 @@ class OwnIntakes(ArchiveView):
 
     query: ClassVar[tuple[str, ...]] = ("mine", "limit", "cursor")
 
-    @shapes.operation(
+    @description.operation(
         "listOwnIntakes",
         {200: ("One page, oldest first.", schema.OWN_INTAKES)},
         tag="notes",
         parameters=[
-            shapes.NS,
+            description.NS,
             OpenApiParameter(
                 "mine",
                 {"type": "string", "enum": ["", "true"]},
@@ -133,10 +133,10 @@ class OwnIntakes(ArchiveView):
                 required=True,
                 description="Given, and empty or true.",
             ),
-            shapes.LIMIT,
-            shapes.CURSOR,
+            description.LIMIT,
+            description.CURSOR,
         ],
-        refuses=shapes.IN_NAMESPACE,
+        refuses=description.IN_NAMESPACE,
     )
     def get(self, request: Request, ns: str) -> Response:
         """List what the asker took in itself, with the newest decision and its reason."""
@@ -180,12 +180,12 @@ class Events(ArchiveView):
 
     query: ClassVar[tuple[str, ...]] = ("limit", "cursor")
 
-    @shapes.operation(
+    @description.operation(
         "followEvents",
         {200: ("What happened next, and the cursor to go on with.", schema.EVENTS)},
         tag="notes",
-        parameters=[shapes.NS, shapes.LIMIT, shapes.CURSOR],
-        refuses=shapes.IN_NAMESPACE,
+        parameters=[description.NS, description.LIMIT, description.CURSOR],
+        refuses=description.IN_NAMESPACE,
     )
     def get(self, request: Request, ns: str) -> Response:
         """Follow everything that happens in a namespace, so that whoever kept a text learns that it was withdrawn."""
@@ -197,12 +197,12 @@ class Events(ArchiveView):
 class Receipts(ArchiveView):
     """Read one receipt."""
 
-    @shapes.operation(
+    @description.operation(
         "readReceipt",
         {200: ("The receipt as it was sealed.", schema.HISTORICAL_RECEIPT)},
         tag="recalls",
-        parameters=[shapes.NS, shapes.REQUEST_ID],
-        refuses=(*shapes.IN_NAMESPACE, refusals.ReceiptAbsent, refusals.IntegrityFailure),
+        parameters=[description.NS, description.REQUEST_ID],
+        refuses=(*description.IN_NAMESPACE, refusals.ReceiptAbsent, refusals.IntegrityFailure),
     )
     def get(self, request: Request, ns: str, request_id: str) -> Response:
         """Read a historical receipt; it carries no text and says nothing of what may be recalled today."""
@@ -216,7 +216,7 @@ class Configuration(ArchiveView):
 
     query: ClassVar[tuple[str, ...]] = ("namespace",)
 
-    @shapes.operation(
+    @description.operation(
         "readConfiguration",
         {200: ("The profile and its bindings.", schema.CONFIGURATION)},
         tag="configuration",

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from archive import refusals
-from archive.api import schema as shapes
+from archive.api import description
 from archive.api.base import ArchiveView
 from archive.api.receipts import ReceiptView, recall_described, recalled, resolution_described, resolved
 from semantic import refusals as ours
@@ -22,7 +22,7 @@ from semantic.operations.resolution import resolve
 class Preparations(ArchiveView):
     """Prepare a note for embedding."""
 
-    @shapes.operation(
+    @description.operation(
         "prepareDerivation",
         {
             201: ("Prepared now; nothing is embedded by it.", schema.PREPARED),
@@ -30,10 +30,10 @@ class Preparations(ArchiveView):
         },
         tag="derivations",
         request=schema.PREPARATION,
-        parameters=[shapes.NS],
+        parameters=[description.NS],
         refuses=(
-            *shapes.IN_NAMESPACE,
-            *shapes.WRITING,
+            *description.IN_NAMESPACE,
+            *description.WRITING,
             *schema.IN_GENERATION,
             refusals.RecordAbsent,
             ours.SourceNotEligible,
@@ -51,7 +51,7 @@ class Preparations(ArchiveView):
 class Attempts(ArchiveView):
     """Ask for one attempt."""
 
-    @shapes.operation(
+    @description.operation(
         "requestAttempt",
         {
             202: ("Asked for; look at `status_url` for what becomes of it.", schema.REQUESTED),
@@ -59,9 +59,9 @@ class Attempts(ArchiveView):
         },
         tag="derivations",
         request=schema.ATTEMPT,
-        parameters=[shapes.NS, schema.DERIVATION_ID],
+        parameters=[description.NS, schema.DERIVATION_ID],
         refuses=(
-            *shapes.IN_NAMESPACE,
+            *description.IN_NAMESPACE,
             *schema.IN_GENERATION,
             ours.DerivationAbsent,
             ours.DerivationInvalidated,

@@ -9,7 +9,7 @@ from django.urls import get_resolver
 from jsonschema import Draft4Validator  # type: ignore[import-untyped]
 
 from archive import limits, refusals
-from archive.api import schema
+from archive.api import description, schema
 from archive.lifecycle import Reason, State
 from archive.management.commands import errors_page, openapi
 from tests.api.conftest import Api, body, problem
@@ -66,7 +66,7 @@ def test_every_code_stands_on_the_page_of_errors_once():
 def test_these_addresses_are_described_and_no_other():
     found = {
         path.removeprefix("/api/v1/"): {method: told["operationId"] for method, told in methods.items()}
-        for path, methods in schema.document()["paths"].items()
+        for path, methods in description.document()["paths"].items()
     }
     assert found == ADDRESSES
 
@@ -88,7 +88,7 @@ def test_these_addresses_are_served_and_no_other():
 
 def test_each_refusal_is_described_with_the_problem_and_its_codes():
     known = {kind.code: kind.status for kind in refusals.every()}
-    for path, methods in schema.document()["paths"].items():
+    for path, methods in description.document()["paths"].items():
         for method, told in methods.items():
             errors = {status: said for status, said in told["responses"].items() if int(status) >= 400}
             assert {"400", "401", "403", "429", "500", "503"} <= set(errors), (path, method)
@@ -100,7 +100,7 @@ def test_each_refusal_is_described_with_the_problem_and_its_codes():
 
 
 def test_enumerations_are_those_of_the_code():
-    named = schema.document()["components"]["schemas"]
+    named = description.document()["components"]["schemas"]
     assert named["State"]["enum"] == list(State)
     assert named["Reason"]["enum"] == list(Reason)
     assert named["Problem"]["properties"]["code"]["enum"] == [kind.code for kind in refusals.every()]
@@ -114,10 +114,10 @@ def test_enumerations_are_those_of_the_code():
 
 
 def test_both_ways_to_sign_in_are_described():
-    schemes = schema.document()["components"]["securitySchemes"]
+    schemes = description.document()["components"]["securitySchemes"]
     assert schemes["token"]["scheme"] == "bearer"
     assert (schemes["session"]["in"], schemes["session"]["name"]) == ("cookie", settings.SESSION_COOKIE_NAME)
-    for methods in schema.document()["paths"].values():
+    for methods in description.document()["paths"].values():
         for told in methods.values():
             assert told["security"] == [{"token": []}, {"session": []}]
 
@@ -129,13 +129,13 @@ def resolved(described):
     if not isinstance(described, dict):
         return described
     if "$ref" in described:
-        return resolved(schema.document()["components"]["schemas"][described["$ref"].rpartition("/")[2]])
+        return resolved(description.document()["components"]["schemas"][described["$ref"].rpartition("/")[2]])
     found = {name: resolved(value) for name, value in described.items() if name != "nullable"}
     return {"anyOf": [found, {"type": "null"}]} if described.get("nullable") else found
 
 
 def conforms(response, name):
-    told = schema.document()["components"]["schemas"][name]
+    told = description.document()["components"]["schemas"][name]
     Draft4Validator(resolved(told)).validate(response.json())
 
 
@@ -173,7 +173,7 @@ def test_answers_have_exactly_the_described_fields(api):
 def test_the_description_is_for_whoever_is_signed_in(api, anonymous, signed_in):
     problem(anonymous.get("/api/v1/schema"), 401, "unauthenticated")
     problem(anonymous.get("/api/v1/docs"), 401, "unauthenticated")
-    assert api("charlie").get("/api/v1/schema").json() == schema.document()
+    assert api("charlie").get("/api/v1/schema").json() == description.document()
     assert signed_in(None).get("/api/v1/docs").status_code == 200
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from archive.api import schema
+from archive.api import description
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -77,7 +77,7 @@ def test_s331_only_what_migrates_is_logged_in_as_the_owner(compose):
 def described() -> set[tuple[str, str]]:
     """Every method and path of the API's description, below /api/v1."""
     found = set()
-    for path, item in schema.document()["paths"].items():
+    for path, item in description.document()["paths"].items():
         assert path.startswith("/api/v1/")
         found |= {(method.upper(), path.removeprefix("/api/v1")) for method in item if method in METHODS}
     return found

@@ -6,12 +6,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from archive.api import schema
+from archive.api import description
 
 
 def written() -> str:
     """The description as it stands in docs/openapi.json."""
-    return json.dumps(schema.document(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(description.document(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 class Command(BaseCommand):
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         """Build, validate, write."""
         try:
             text = written()
-        except schema.Warned as warned:
+        except description.Warned as warned:
             raise CommandError(f"The description has gaps:\n{warned}") from None
         if out is None:
             self.stdout.write(text, ending="")
