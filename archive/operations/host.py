@@ -45,8 +45,8 @@ def map_principal(subject: str, *, user_id: int | None = None) -> Principal:
     with host_write():
         principal, _ = Principal.objects.get_or_create(subject=subject)
         if user_id is not None and principal.user_id != user_id:
-            if principal.user_id is not None:
-                raise InvalidRequest([Fault("/user", "this subject already stands for another user")])
+            if principal.linked_at is not None:
+                raise InvalidRequest([Fault("/user", "this subject stands for another user, or for one that is gone")])
             if Principal.objects.filter(user_id=user_id).exists():
                 raise InvalidRequest([Fault("/user", "this user already has a principal")])
             principal.user_id = user_id

@@ -59,6 +59,10 @@ def test_a_principal_outlives_its_user_and_its_subject_goes_to_nobody_else(trans
     host.map_principal("frank", user_id=user.pk)
     user.delete()
     assert Principal.objects.get(subject="frank").user_id is None
+    other = get_user_model().objects.create_user("grace")
+    with refused(400, "invalid_request"):
+        host.map_principal("frank", user_id=other.pk)
+    assert subject_of_user(other.pk) is None
 
 
 @pytest.mark.parametrize("subject", ["", "-x", "a b", "ä", "x" * 129, "a\x00"])
