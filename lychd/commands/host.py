@@ -277,16 +277,3 @@ def metrics(options: argparse.Namespace) -> Told:
     if options.as_json:
         return Told({"metrics": figures()}, "")
     return Told({}, exposition())
-
-
-# --- demo ------------------------------------------------------------------------------------------------------------
-
-
-def demo(options: argparse.Namespace) -> Told | None:
-    """Show the whole archive with a handbook in it."""
-    from lychd import demo as demonstration
-
-    if options.remove:
-        return demonstration.remove()
-    demonstration.show(options)
-    return None

@@ -10,6 +10,7 @@ import pytest
 
 from archive import canonical, limits
 from archive.models import IntakeRequest, Note
+from archive.operations import host
 from archive.requests import Intake
 from tests import cast
 from tests.cast import GARDEN
@@ -92,6 +93,17 @@ def test_a_revision_that_others_named_counts(ingest, folder, wanda):
     cast.admitted(wanda, "old", source="a.md", revision="7")
     _, found, _ = ingest(folder(a_md="new"))
     assert found["a.md"]["source_revision"] == revision(8, "new")
+
+
+def test_what_others_took_in_is_not_counted_whatever_the_writer_may_see(ingest, folder, garden, alice):
+    """A revision is named by what its writer took in; a grant that comes or goes renames nothing."""
+    cast.admitted(alice, "of alice", source="a.md", revision="7")
+    _, found, _ = ingest(folder(a_md="first"))
+    assert found["a.md"]["source_revision"] == revision(1, "first")
+
+    host.grant("wanda", garden.binding, host.actions_of(["inspector"]), by="host:tests")
+    _, found, _ = ingest(folder(a_md="of alice"))
+    assert (found["a.md"]["outcome"], found["a.md"]["source_revision"]) == ("created", revision(2, "of alice"))
 
 
 def test_a_revoked_text_is_refused_and_not_brought_back(ingest, folder, alice):

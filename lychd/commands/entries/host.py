@@ -8,7 +8,7 @@ ENTRIES: Final = (
     Entry(
         "demo",
         "a whole archive on this machine, with a handbook in it",
-        "host.demo",
+        "demo.demo",
         (
             option("--remove", action="store_true", help="stop the demo and delete everything it made"),
             option("--no-serve", action="store_true", help="load and prove, then end"),
