@@ -33,6 +33,7 @@ WITHDRAWN = "tests/races/test_withdrawals.py::test_a_permission_that_ends_refuse
 SCENARIOS = "tests/scenarios/"
 LIFECYCLE = "tests/operations/test_lifecycle.py::"
 RECEIPTS = "tests/operations/test_receipts.py::"
+BATCHES = "tests/operations/test_batches.py::"
 BAD_INPUTS = "tests/api/test_bad_inputs.py::"
 WHO_ASKS = "tests/api/test_who_asks.py::"
 
@@ -735,6 +736,20 @@ JUDGEMENTS: Final = (
         ("tests/faults/test_borders.py::test_a_note_of_another_namespace_cannot_be_decided_here",),
     ),
     Fault(
+        "batch: a second step is asked about as if there were no first",
+        Code(f"{TRANSITION}_about", "from_state or note.state", "note.state"),
+        (f"{BATCHES}test_each_step_of_a_note_that_moves_twice_is_asked_about_as_it_will_stand",),
+    ),
+    Fault(
+        "batch: how long notes are is told to whoever may not decide",
+        Code(
+            f"{TRANSITION}_move_slice",
+            "len(affordable) < len(places) and all(allowed)",
+            "len(affordable) < len(places)",
+        ),
+        (f"{BATCHES}test_how_long_notes_are_is_told_to_nobody_who_may_not_decide",),
+    ),
+    Fault(
         "batch: all or nothing is neither",
         Code(
             f"{TRANSITION}_move_slice", "if atomic and any(answer.refusal for answer in found.values()):", "if False:"
@@ -886,6 +901,11 @@ JUDGEMENTS: Final = (
         "receipt: the seal is not checked",
         Code("archive.receipts:opened", "verify(receipt)", "True"),
         (f"{RECEIPTS}test_a_receipt_that_was_written_over_is_shown_to_nobody",),
+    ),
+    Fault(
+        "receipt: what a selection by meaning has to name is not looked for",
+        Code("archive.receipts:_is_whole", "_is_derived(receipt)", "True"),
+        ("tests/semantic/test_l_recall.py::test_a_forged_receipt_with_a_seal_of_its_own_is_shown_to_nobody*",),
     ),
     *(
         Fault(
