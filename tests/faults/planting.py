@@ -34,6 +34,16 @@ class Planting(Protocol):
 
 
 @dataclass(frozen=True)
+class Fault:
+    """One fence taken out, and who has to notice."""
+
+    name: str
+    planting: Planting
+    tests: tuple[str, ...]
+    covers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Code:
     """Other words in one function: `target` is module:qualified.name, `old` stands in it exactly once."""
 
@@ -191,11 +201,12 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Function:
-    """Other words in one function of the database."""
+    """Other words in one function of the database; `times` says how often the old ones stand in it."""
 
     name: str
     old: str
     new: str
+    times: int = 1
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -208,7 +219,7 @@ class Function:
             if len(rows) != 1:
                 raise Unplantable(f"{len(rows)} functions {self.name}")
             (definition,) = rows[0]
-            wrong = _replaced(definition, self.old, self.new, self.name)
+            wrong = _replaced(definition, self.old, self.new, self.name, self.times)
             with _swapped(owner, sql.SQL(wrong), sql.SQL(definition)):
                 yield
 
@@ -302,8 +313,8 @@ def _function(target: str) -> FunctionType:
     return found
 
 
-def _replaced(whole: str, old: str, new: str, where: str) -> str:
+def _replaced(whole: str, old: str, new: str, where: str, times: int = 1) -> str:
     count = whole.count(old)
-    if count != 1:
-        raise Unplantable(f"{where} holds {old!r} {count} times, and it should be once")
+    if count != times:
+        raise Unplantable(f"{where} holds {old!r} {count} times, and it should be {times}")
     return whole.replace(old, new)

@@ -5,22 +5,12 @@ itself and compares. A test ending in `*` stands for all whose names begin so.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
-from tests.faults.planting import Code, Constant, Constraint, Function, Gutted, Planting, Privilege, Together, Value
+from tests.faults import meaning
+from tests.faults.planting import Code, Constant, Constraint, Fault, Function, Gutted, Privilege, Together, Value
 
 LOOSE: Final = "__import__('tests.faults.loose').faults.loose."
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One fence taken out, and who has to notice."""
-
-    name: str
-    planting: Planting
-    tests: tuple[str, ...]
-    covers: tuple[str, ...] = ()
 
 
 TRIGGERS = "tests/database/test_triggers.py::"
@@ -1037,4 +1027,5 @@ FAULTS: Final = (
     *GRANTS,
     *JUDGEMENTS,
     *DOORS,
+    *meaning.FAULTS,
 )

@@ -5,6 +5,7 @@ recalled besides; roses/2 waits to take its place. An act parks at its stops alo
 that anybody passed, so that an answer can be held against what was committed before it was given.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -121,6 +122,18 @@ def _attempt(at: Scene) -> str:
     return run_attempt(at.caller("dora"), Attempt(at.derivation.id, at.derivation.row_version)).state
 
 
+_failing = threading.local()
+
+
+def _fail(at: Scene) -> str:
+    """An attempt whose embedder gives up, in this actor alone."""
+    _failing.now = True
+    try:
+        return _attempt(at)
+    finally:
+        _failing.now = False
+
+
 def _retry(at: Scene) -> str:
     """Let the minute of a running attempt pass, then ask for another as somebody who has looked."""
     state, _, version = at.row()
@@ -175,6 +188,7 @@ def _resolve(operation: Callable[..., Any], request: str) -> Callable[[Scene], s
 CLAIM: Final = Part("claim", _attempt, ("attempt.leased", "attempt.claimed"))
 COMPLETE: Final = Part("complete", _attempt, ("attempt.claimed", "attempt.closed"))
 ATTEMPT: Final = Part("attempt", _attempt, ("attempt.leased", "attempt.claimed", "attempt.closed"))
+FAIL: Final = Part("fail", _fail, COMPLETE.stops)
 RETRY: Final = Part("retry after expiry", _retry, ("attempt.leased", "attempt.claimed"))
 RETIRE: Final = Part("retire", _retire, ("commit",))
 REVOKE: Final = Part("revoke", _move(revoke, "1", NoteState.REVOKED), ("commit",))
@@ -288,12 +302,14 @@ def _rows(owner: "psycopg.Connection[Any]", at: Scene) -> str:
 
 
 def look_for_locks() -> None:
-    """Stands in the embedder: nothing is held and nothing open while it works (I10)."""
+    """Stands in the embedder: nothing is held and nothing open while it works (I10), and it gives up when told to."""
     assert not connection.in_atomic_block, "I10: a transaction is open during inference"
     pid = connection.connection.info.backend_pid
     with psycopg.connect(**_superuser(), autocommit=True) as observer:
         held = observer.execute("SELECT count(*) FROM pg_locks WHERE pid = %s", [pid]).fetchone()
     assert held == (0,), "I10: a lock is held during inference"
+    if getattr(_failing, "now", False):
+        raise TimeoutError
 
 
 _DERIVED: Final = """

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 
 from archive.operations import host
 from archive.operations.recall import Publication
-from archive.refusals import IntegrityFailure, Internal, Refusal
+from archive.refusals import IntegrityFailure, Internal, InvalidRequest, Refusal
 from semantic import leases
 from semantic.models import Derivation, Generation
 from semantic.operations import attempts
@@ -60,8 +61,11 @@ def forced(superuser: "psycopg.Connection[Any]", statement: str, *values: Any) -
 
 
 @contextmanager
-def without(superuser: "psycopg.Connection[Any]", table: str, name: str) -> Iterator[None]:
-    """A constraint gone for a while; what broke it has to be mended before."""
+def without(
+    superuser: "psycopg.Connection[Any]", constraint: tuple[str, str], mend: str, *values: Any
+) -> Iterator[None]:
+    """A constraint of a table gone for a while, and what broke it mended before it comes back."""
+    table, name = constraint
     (definition,) = superuser.execute(
         "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [name]
     ).fetchone() or ("",)
@@ -69,6 +73,7 @@ def without(superuser: "psycopg.Connection[Any]", table: str, name: str) -> Iter
     try:
         yield
     finally:
+        forced(superuser, mend, *values)
         superuser.execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
 
 
@@ -133,6 +138,19 @@ def test_a_text_that_is_not_what_was_prepared_is_not_embedded(note, record, dora
     with refused(500, "integrity_failure"):
         run_attempt(dora, Attempt(record.id, 1))
     assert script.seen == []
+
+
+@pytest.mark.parametrize("count", [0, 33])
+def test_a_call_names_up_to_thirty_two_derivations(meaning, dora, count):
+    with pytest.raises(InvalidRequest):
+        run_attempts(dora, [Attempt(uuid4(), 1) for _ in range(count)])
+
+
+def test_a_call_names_each_derivation_once_and_a_version_that_can_be(record, dora, script):
+    for wanted in ([Attempt(record.id, 1)] * 2, [Attempt(record.id, 0)]):
+        with pytest.raises(InvalidRequest):
+            run_attempts(dora, wanted)
+    assert script.opened == 0
 
 
 # --- completion ------------------------------------------------------------------------------------------------------
@@ -225,11 +243,11 @@ def test_who_finds_a_receipt_after_embedding_joins_it_though_the_generation_is_g
 
 def test_a_generation_that_moved_during_inference_refuses(note, bob, script, superuser):
     """Only a constraint keeps an active generation at its version; the recall does not rest on it."""
-    with without(superuser, "semantic_generation", "generation_retirement"):
+    fence = ("semantic_generation", "generation_retirement")
+    with without(superuser, fence, "UPDATE semantic_generation SET version = 1"):
         script.before = lambda: forced(superuser, "UPDATE semantic_generation SET version = 3")
         with refused(409, "generation_retired"):
             acts.asked(bob, request_id="s1")
-        forced(superuser, "UPDATE semantic_generation SET version = 1")
 
 
 UNTRUE = {
@@ -265,11 +283,11 @@ def test_a_scan_row_that_the_truth_does_not_bear_out_refuses_the_whole_recall(
 
 def test_a_text_that_is_gone_is_not_found_even_if_no_constraint_minds(note, bob, dora, superuser):
     acts.derived(dora, note)
-    with without(superuser, "archive_note", "note_text_until_revoked"):
+    fence = ("archive_note", "note_text_until_revoked")
+    with without(superuser, fence, "UPDATE archive_note SET text = %s WHERE id = %s", TEXT, note.id):
         forced(superuser, "UPDATE archive_note SET text = NULL WHERE id = %s", note.id)
         with refused(500, "integrity_failure"):
             acts.asked(bob, TEXT)
-        forced(superuser, "UPDATE archive_note SET text = %s WHERE id = %s", TEXT, note.id)
 
 
 # --- resolution ------------------------------------------------------------------------------------------------------

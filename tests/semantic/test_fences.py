@@ -374,7 +374,9 @@ STANDS: dict[str, str] = {
 
 @pytest.mark.parametrize("gone", STANDS)
 @pytest.mark.parametrize(
-    ("row", "step", "rule"), [("prepared", CLAIM, "derivation_edge"), ("running", DONE, "derivation_zdone")]
+    ("row", "step", "rule"),
+    [("prepared", CLAIM, "derivation_edge"), ("running", DONE, "derivation_zdone")],
+    ids=["derivation_edge", "derivation_zdone"],
 )
 def test_nothing_is_tried_or_completed_without_what_it_stands_on(as_owner, world, gone, row, step, rule):
     table = STANDS[gone].split(" ", 1)[0]

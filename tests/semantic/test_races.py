@@ -11,6 +11,7 @@ from tests.semantic.scenes import (
     CLAIM,
     COMPLETE,
     DERIVED,
+    FAIL,
     PREFLIGHT,
     PROMOTE,
     PUBLISH,
@@ -50,6 +51,14 @@ MEETINGS = [
         endings(
             *(("complete", found) for found in ("found prepared", "found complete")),
             ("attempt_fenced", "complete"),
+        ),
+    ),
+    Meeting(
+        (FAIL, RETRY),
+        endings(
+            *(("embedding_timeout", found) for found in ("found prepared", "found failed", "complete")),
+            # Looked while it ran, and let go of before the retry came to claim it.
+            ("embedding_timeout", "derivation_not_claimable"),
         ),
     ),
     Meeting((PREFLIGHT, RETIRE), each_with(("lease_unavailable", "generation_retired"), "retired"), DERIVED, leases=0),
