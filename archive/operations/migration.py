@@ -95,7 +95,13 @@ def _carry(key: str, old_owner: str, old_policy: str, new: Binding, by: str) -> 
     """Write each grant that holds now again, for the new owner and policy revision; the old rows stay as they are."""
     if (old_owner, old_policy) == (new.owner, new.policy_revision):
         return 0
-    current = Grant.current().filter(namespace_key=key, owner=old_owner, policy_revision=old_policy)
+    # Held, so that none of them is withdrawn and carried over at once: one of the two waits for the other.
+    current = (
+        Grant.current()
+        .filter(namespace_key=key, owner=old_owner, policy_revision=old_policy)
+        .order_by("id")
+        .select_for_update(of=("self",))
+    )
     rows = [
         Grant(
             subject=grant.subject,

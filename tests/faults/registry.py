@@ -19,6 +19,7 @@ BOUNDS = "tests/database/test_transactions.py::"
 PRIVILEGES = "tests/database/test_privileges.py::"
 HOLDS = "tests/races/test_holds.py::"
 PAIRS = "tests/races/test_pairs.py::test_every_schedule_ends_as_one_order_of_the_two_does"
+EVERY_PAIR = "tests/races/test_every_pair.py::test_a_pair_of_which_one_is_interrupted_once_ends_as_one_order_does"
 WITHDRAWN = "tests/races/test_withdrawals.py::test_a_permission_that_ends_refuses_from_the_next_check_point_on"
 SCENARIOS = "tests/scenarios/"
 LIFECYCLE = "tests/operations/test_lifecycle.py::"
@@ -274,6 +275,23 @@ HELD: Final = (
         "hold: a recall races with a revocation without it",
         Code("archive.operations.recall:recall", "shared(", f"{LOOSE}shared("),
         (f"{PAIRS}[recall x revoke roses/1]",),
+    ),
+    Fault(
+        "hold: grants are carried over while they are withdrawn",
+        Code("archive.operations.migration:_carry", '.select_for_update(of=("self",))', ""),
+        (f"{EVERY_PAIR}[binding migration x grant withdrawal]",),
+        ("archive.operations.migration:_carry select_for_update",),
+    ),
+    Fault(
+        "hold: a withdrawal looks once, before a migration that it waits for has carried grants over",
+        Code("archive.operations.host:withdraw", "while found", "if found"),
+        (f"{EVERY_PAIR}[binding migration x grant withdrawal]",),
+    ),
+    Fault(
+        "hold: two withdrawals end the same grant",
+        Code("archive.operations.host:withdraw", "standing.select_for_update()", "standing"),
+        (f"{EVERY_PAIR}[grant withdrawal x grant withdrawal]",),
+        ("archive.operations.host:withdraw select_for_update",),
     ),
     Fault(
         "hold: the notes of a decision are not locked",
