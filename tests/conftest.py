@@ -16,6 +16,7 @@ from psycopg import sql
 from archive.authority import Caller
 from lychd import embedded
 from tests import cast, flushing
+from tests.racing.table import pytest_terminal_summary as pytest_terminal_summary
 
 _STARTED = pytest.StashKey[ExitStack]()
 

@@ -1,4 +1,4 @@
-"""Limits far away, so that schedules are decided by their order; and a table of what was explored."""
+"""Limits far away, so that schedules are decided by their order; and a line for each meeting in the table."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -6,9 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.racing import Crew, Explored, invariants, world
-
-_TABLE = pytest.StashKey[list[str]]()
+from tests.racing import Crew, Explored, invariants, table, world
 
 
 @pytest.fixture
@@ -31,15 +29,6 @@ def crew(far_limits: None, owner: "psycopg.Connection[Any]") -> Iterator[Crew]:
 
 
 @pytest.fixture
-def tell(request: pytest.FixtureRequest) -> Callable[[Explored], None]:
+def tell(record_property: Callable[[str, object], None]) -> Callable[[Explored], None]:
     """Put a line into the table at the end of the run."""
-    table = request.config.stash.setdefault(_TABLE, [])
-    return lambda explored: table.append(str(explored))
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print what was explored, one line a meeting."""
-    if table := config.stash.get(_TABLE, []):
-        terminalreporter.section("schedules explored")
-        for line in table:
-            terminalreporter.line(line)
+    return lambda explored: record_property(table.PROPERTY, str(explored))

@@ -46,6 +46,8 @@ class Walk:
     trace: list[str] = field(default_factory=list)
     ended: Ended = field(default_factory=Ended)
     waited: bool = False
+    ended_by: int = 0
+    """After how many turns of everybody it was seen to be done."""
 
 
 class Actor:
@@ -153,7 +155,7 @@ class Crew:
             actor.begin(operation)
         for actor in playing:
             self._settle(actor, playing)
-        circle = False
+        circle, turns = False, 0
         while any(actor.state != "done" for actor in playing):
             ready = [actor for actor in playing if actor.state == "parked"]
             if not ready:
@@ -166,6 +168,10 @@ class Crew:
             # Whoever this turn has freed walks to its next gate before anybody else is chosen.
             while any(self._freed(other, playing) for other in playing):
                 pass
+            turns += 1
+            for actor in playing:
+                if actor.state == "done" and not actor.walk.ended_by:
+                    actor.walk.ended_by = turns
         return circle
 
     def _freed(self, actor: Actor, playing: Sequence[Actor]) -> bool:
@@ -174,6 +180,11 @@ class Crew:
             return False
         self._settle(actor, playing)
         return actor.state != "running"
+
+    def wait_for(self, actor: Actor) -> None:
+        """Wait until an actor whose wait somebody has ended stands at a gate or is done."""
+        if not self._signed(actor, self.patience):
+            raise Hung(self._told(actor, self.actors))
 
     def _settle(self, actor: Actor, playing: Sequence[Actor]) -> None:
         deadline = time.monotonic() + self.patience

@@ -6,6 +6,7 @@ I3   at most one promoted revision a source
 I4   a version is a number of steps, each told once, each along a legal edge
 I5   a revoked note has no text, and nothing that is not promoted has words or vectors
 I6   a receipt selects only what was promoted, at that version, at its moment
+     and: whatever is written is written under the policy that was in force then
 I7   a receipt has no text in it and its digest recomputes
 I18  nothing of another namespace changes, not even the version of a row
 I20  nobody is left inside a transaction, and no deadlock was ever met
@@ -151,7 +152,7 @@ def check(ledger: Ledger) -> None:
     """Raise AssertionError with the number of the first invariant that does not hold."""
     if ledger.namespace is None:
         return
-    for rule in (_requests, _revisions, _one_promoted, _steps, _tombstones, _receipts, _words):
+    for rule in (_requests, _revisions, _one_promoted, _steps, _tombstones, _receipts, _policies, _words):
         rule(ledger)
 
 
@@ -254,6 +255,22 @@ def _receipts(ledger: Ledger) -> None:
             assert came["to_state"] == "promoted", f"I6: selected while {came['to_state']}"
             assert came["created_at"] <= at, "I6: selected before it was promoted"
             assert went is None or at <= went["created_at"], "I6: selected after it had left"
+
+
+def _policies(ledger: Ledger) -> None:
+    """A migration ends the old policy for whoever writes after it, however early they had come to the door."""
+    assert ledger.namespace is not None
+    ended = [(one["created_at"], one["old_policy_revision"]) for one in ledger.migrations]
+
+    def in_force(at: datetime) -> str:
+        assert ledger.namespace is not None
+        return next((old for end, old in ended if at < end), ledger.namespace["policy_revision"])
+
+    written = [(event["created_at"], event["policy_revision"], "a step") for event in ledger.events]
+    written += [(note["created_at"], note["policy_revision"], "a note") for note in ledger.notes]
+    written += [(one["created_at"], one["receipt"]["policy_revision"], "a receipt") for one in ledger.receipts]
+    for at, policy, what in written:
+        assert policy == in_force(at), f"I6: {what} under {policy} while {in_force(at)} was in force"
 
 
 def _words(ledger: Ledger) -> None:
