@@ -29,6 +29,7 @@ turning an index probe into a scan of the table.
 """
 
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from django.db import connection
@@ -63,6 +64,17 @@ class Ranking:
     lexemes_asked: int
     lexemes_found: int
     lexemes_left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """One promoted note beside another text, and how many of their triples of letters they share."""
+
+    note_id: UUID
+    source_key: str
+    source_revision: str
+    text_digest: str
+    likeness: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,19 +243,8 @@ LIMIT %(top_k)s::bigint
 
 def rank(namespace: Namespace, query: str, *, top_k: int, min_rank: float) -> Ranking:
     """Rank the promoted notes of a held namespace that share any word with the query; none of them is a miss."""
-    values: dict[str, str | int | float] = {
-        "namespace": namespace.id,
-        "configuration": namespace.text_configuration,
-        "query": query,
-        "top_k": top_k,
-        "min_rank": min_rank,
-        "k1": BM25_K1,
-        "b": BM25_B,
-        "cut_off": CUT_OFF_SHARE,
-        "cut_off_notes": float(CUT_OFF_NOTES),
-    }
     with connection.cursor() as cursor:
-        cursor.execute(_RANK, values)
+        cursor.execute(_RANK, _values(namespace, query, top_k=top_k, min_rank=min_rank))
         found = cursor.fetchall()
     notes, mean, asked, known, left_out = found[0][:5]
     return Ranking(
@@ -255,6 +256,39 @@ def rank(namespace: Namespace, query: str, *, top_k: int, min_rank: float) -> Ra
         lexemes_found=known,
         lexemes_left_out=left_out,
     )
+
+
+def _values(namespace: Namespace, query: str, *, top_k: int, min_rank: float) -> dict[str, str | int | float]:
+    return {
+        "namespace": namespace.id,
+        "configuration": namespace.text_configuration,
+        "query": query,
+        "top_k": top_k,
+        "min_rank": min_rank,
+        "k1": BM25_K1,
+        "b": BM25_B,
+        "cut_off": CUT_OFF_SHARE,
+        "cut_off_notes": float(CUT_OFF_NOTES),
+    }
+
+
+_ALIKE: Final = f"""
+SELECT ranked.note_id, ranked.source_key, ranked.source_revision, ranked.text_digest,
+       similarity(left(other.text, %(chars)s::int), left(%(text)s::text, %(chars)s::int)) AS likeness
+FROM ({_RANK}) AS ranked (
+    corpus_notes, mean, asked, found, left_out,
+    note_id, source_key, source_revision, text_digest, lifecycle_version, char_count, classification, asserted_origin,
+    score)
+JOIN archive_note AS other ON other.id = ranked.note_id
+"""
+
+
+def alike(namespace: Namespace, text: str, words: str, *, top_k: int, chars: int) -> list[Alike]:
+    """Of the promoted notes that share most of these words, say how alike each is to a text, by three letters."""
+    values = _values(namespace, words, top_k=top_k, min_rank=0.0)
+    with connection.cursor() as cursor:
+        cursor.execute(_ALIKE, {**values, "text": text[:chars], "chars": chars})
+        return [Alike(*row) for row in cursor.fetchall()]
 
 
 def figures(namespace_id: int) -> Figures:

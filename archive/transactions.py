@@ -11,10 +11,12 @@ so a change waits for the recalls that came before it and for no other. The row 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import NoReturn
+from typing import Any, Final, NoReturn
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connections, transaction
+from django.db.backends.utils import CursorWrapper
+from psycopg import Connection, IsolationLevel
 
 from archive import bindings
 from archive.bindings import Binding
@@ -76,8 +78,7 @@ def held(key: str) -> Iterator[Namespace]:
 @contextmanager
 def snapshot(binding: Binding) -> Iterator[Namespace | None]:
     """Read one moment, read only; yields None while nothing was ever taken in, refuses under another binding."""
-    with _durable(None):
-        namespace = Namespace.objects.filter(key=binding.namespace).first()
+    with _durable(None, beside=binding.namespace) as namespace:
         if namespace is not None:
             _compare(namespace, binding)
         yield namespace
@@ -137,18 +138,20 @@ def hang_up_if_dead() -> None:
 
 
 @contextmanager
-def _durable(hold: str | None) -> Iterator[None]:
+def _durable(hold: str | None, *, beside: str | None = None) -> Iterator[Namespace | None]:
+    """Begin, bound and end a transaction; without a hold it reads one moment, `beside` which it reads a namespace."""
     connection = connections[DEFAULT_DB_ALIAS]
     fault: Exception | None = None
+    looking: Connection[Any] | None = None
     committing = False
     try:
         with transaction.atomic(durable=True):
+            if hold is None:
+                looking = connection.connection
+                _look_only(looking)
             with connection.cursor() as cursor:
-                if hold is None:
-                    # First in the transaction, or PostgreSQL refuses it.
-                    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                _bound(cursor, hold)
-            yield
+                namespace = _bound(cursor, hold, beside)
+            yield namespace
             committing = hold is not None
     except Refusal:
         raise
@@ -156,8 +159,17 @@ def _durable(hold: str | None) -> Iterator[None]:
         fault = _named(error, committing=committing)
         if not connection.is_usable():
             connection.close()
+    finally:
+        if looking is not None and not looking.closed:
+            looking.isolation_level = looking.read_only = None
     if fault is not None:
         _raise_alone(fault)
+
+
+def _look_only(session: "Connection[Any]") -> None:
+    """Let the BEGIN that the driver is about to send say that one moment is read, and nothing written."""
+    session.isolation_level = IsolationLevel.REPEATABLE_READ
+    session.read_only = True
 
 
 def _raise_alone(fault: Exception) -> NoReturn:
@@ -172,24 +184,36 @@ def _raise_alone(fault: Exception) -> NoReturn:
         fault.__context__ = None
 
 
-def _bound(cursor: object, hold: str | None) -> None:
-    """Set the four limits and the kind of hold for this transaction alone."""
+# transaction_timeout twice: a limit that the session has armed already is not re-armed otherwise. Posting columns carry
+# no statistics (0.4), so the planner's guesses would start the compiler on every recall.
+_BOUNDS: Final = """
+SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true),
+       set_config('idle_in_transaction_session_timeout', %s, true),
+       set_config('transaction_timeout', '0', true), set_config('transaction_timeout', %s, true),
+       set_config('jit', 'off', true), set_config('lychd.hold', %s, true)"""
+_BOUNDS_SET: Final = _BOUNDS.count("set_config")
+_COLUMNS: Final = tuple(field.attname for field in Namespace._meta.concrete_fields)
+# Nearly every read begins with these two, so they are one statement.
+_BOUNDS_BESIDE: Final = f"""{_BOUNDS}, {", ".join(f"namespace.{name}" for name in _COLUMNS)}
+FROM (SELECT) AS once LEFT JOIN archive_namespace AS namespace ON namespace.key = %s"""
+
+
+def _bound(cursor: CursorWrapper, hold: str | None, beside: str | None) -> Namespace | None:
+    """Set the four limits and the kind of hold for this transaction alone, and read the namespace with that key."""
     limits = settings.LYCHD_TIMEOUTS
-    # transaction_timeout twice: a limit that the session has armed already is not re-armed otherwise.
-    cursor.execute(  # type: ignore[attr-defined]
-        "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true),"
-        " set_config('idle_in_transaction_session_timeout', %s, true),"
-        " set_config('transaction_timeout', '0', true), set_config('transaction_timeout', %s, true),"
-        # Posting columns carry no statistics (0.4), so the planner's guesses would start the compiler on every recall.
-        " set_config('jit', 'off', true), set_config('lychd.hold', %s, true)",
-        [
-            str(limits["statement"]),
-            str(limits["lock"]),
-            str(limits["idle"]),
-            str(limits["transaction"]),
-            hold or "snapshot",
-        ],
-    )
+    bounds = [
+        str(limits["statement"]),
+        str(limits["lock"]),
+        str(limits["idle"]),
+        str(limits["transaction"]),
+        hold or "snapshot",
+    ]
+    if beside is None:
+        cursor.execute(_BOUNDS, bounds)
+        return None
+    cursor.execute(_BOUNDS_BESIDE, [*bounds, beside])
+    values = cursor.fetchone()[_BOUNDS_SET:]
+    return None if values[0] is None else Namespace.from_db(DEFAULT_DB_ALIAS, _COLUMNS, values)
 
 
 def _queue(key: str, *, shared: bool) -> None:

@@ -14,7 +14,8 @@ from django.urls import reverse
 from django.utils.cache import patch_cache_control
 from django.views.decorators.debug import sensitive_variables
 
-from archive.authority import Caller, subject_of_user
+from archive.authority import Caller
+from archive.curation.signed import subject_of
 from archive.refusals import AuthorityRefused, MethodNotAllowed, Refusal
 from archive.transactions import reading
 
@@ -40,7 +41,7 @@ def signed_in(*methods: str) -> Callable[[View], View]:
                     known = request.user.is_authenticated
                 if not known:
                     return redirect_to_login(_way_back(request), reverse("sign-in"))
-                subject = subject_of_user(request.user.pk)
+                subject = subject_of(request.user)
                 if subject is None:
                     raise AuthorityRefused
                 response = view(request, subject, **named)

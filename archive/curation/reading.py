@@ -1,15 +1,15 @@
 """What a note's page needs from the curator's side: the exact text, and which decisions are open to this caller."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from archive import authority, lifecycle
+from archive import authority
 from archive.authority import Caller, Point
 from archive.lifecycle import State
+from archive.operations.desk import steps
 from archive.operations.review import Reviewed, review
-from archive.operations.transition import ACTION_OF
 from archive.records import NoteRecord
 from archive.refusals import AuthorityRefused
-from archive.requests import Transition
 
 
 def text_of(caller: Caller, note: NoteRecord) -> Reviewed | None:
@@ -39,12 +39,13 @@ class Decisions:
 
 def decisions(caller: Caller, note: NoteRecord) -> Decisions:
     """Say which decisions to offer; the operation asks again, so this promises nothing."""
-    legal = [state for state in ACTION_OF if lifecycle.is_legal(State(note.state), state)]
-    questions = [
-        caller.asks(ACTION_OF[state], about=Transition(note.id, state, note.lifecycle_version).request_digest()).asked
-        for state in legal
-    ]
-    allowed = {state for state, yes in zip(legal, authority.decide(questions, Point.A0), strict=True) if yes}
+    possible = steps(caller, note)
+    answers = authority.decide([question.asked for _, question in possible], Point.A0)
+    return offered(caller, note, {state for (state, _), yes in zip(possible, answers, strict=True) if yes})
+
+
+def offered(caller: Caller, note: NoteRecord, allowed: Collection[State]) -> Decisions:
+    """Say so where it is known already which steps the grants allow."""
     own = caller.binding.second_person and note.admitted_subject == caller.subject
     return Decisions(
         promote=State.PROMOTED in allowed and not own,

@@ -2,28 +2,34 @@
 
 A curator sees one candidate at a time, beside the promoted revision that it would take the place of. The queue and the
 notes that are alike come without any text; both texts of the one candidate come as `review` gives them (0.5).
+
+# Note [One look]
+A curator waits for this page two hundred times an hour, so it is few statements: what there is of the queue and of the
+candidate is one, what is alike is one, and which buttons to show is asked together with A2. It is a read and holds
+nothing: the decision is taken on the version that was shown, under a hold of its own.
 """
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection
-from django.db.models import Q
+from django.db import DEFAULT_DB_ALIAS, connection
 
-from archive import authority, canonical, lexical, limits
+from archive import authority, canonical, lexical, lifecycle, limits
 from archive.authority import Action, Caller, Point, Question
 from archive.gates import gate
 from archive.lifecycle import LexicalState, State
-from archive.models import LifecycleEvent, Namespace
-from archive.operations.review import Reviewed, _whole, _with_text
-from archive.records import EventRecord, NoteRecord, projection_of
-from archive.refusals import AuthorityRefused
-from archive.transactions import shared
+from archive.models import Namespace, Note, Source
+from archive.operations.review import Reviewed, _whole
+from archive.operations.transition import ACTION_OF
+from archive.records import METADATA, EventRecord, NoteRecord, projection_of
+from archive.refusals import AuthorityRefused, IntegrityFailure
+from archive.requests import Transition
+from archive.transactions import snapshot
 
 BEFORE: Final = 4
 AFTER: Final = 15
@@ -109,107 +115,159 @@ class Desk:
     similar: tuple[Similar, ...]
     compared: bool
     """Whether likeness could be looked up; not while the words are rebuilt."""
+    allowed: frozenset[State] = frozenset()
+    """Where this caller may bring the candidate, as far as grants go; the operation asks again."""
 
     def beside(self, step: int) -> UUID | None:
         """The candidate so many places on, if it is in sight."""
         return next((line.note_id for line in self.queue if line.place == self.place + step), None)
 
 
-_QUEUE: Final = """
-WITH waiting AS MATERIALIZED (
+NOTHING_WAITS: Final = Desk(0, 0, (), None, (), (), compared=True)
+Beside = Callable[[Namespace, Reviewed], None]
+"""Reads what somebody else knows about the candidate at hand, in the same moment."""
+
+# In the order in which a model takes its values.
+_NOTE: Final = tuple(field.attname for field in Note._meta.concrete_fields if field.attname in (*METADATA, "text"))
+_LINE: Final = len(fields(Waiting))
+
+# See Note [One look]. The index `note_waiting` counts and walks the queue; only the lines in sight are read, and the
+# line of the place bears the notes and the events as well.
+_DESK: Final = f"""
+WITH waiting AS NOT MATERIALIZED (
     -- The number rises in the order of intake, where one moment may stamp many notes.
-    SELECT note.id, note.source_id, note.note_number, count(*) OVER () AS total,
-           row_number() OVER (ORDER BY note.source_id, note.note_number) AS place
+    SELECT note.id, note.source_id, note.note_number
     FROM archive_note AS note
     WHERE note.namespace_id = %(namespace)s AND note.state = 'candidate'
       AND (%(source)s::text IS NULL OR note.source_id = (
           SELECT id FROM archive_source WHERE namespace_id = %(namespace)s AND source_key = %(source)s::text))
       AND (%(proposer)s::text IS NULL OR note.admitted_subject = %(proposer)s::text)
-      AND (%(days)s::int IS NULL OR note.created_at <= clock_timestamp() - make_interval(days => %(days)s::int))
+      AND (%(days)s::int IS NULL OR note.created_at <= statement_timestamp() - make_interval(days => %(days)s::int))
       AND (NOT %(same)s::boolean OR EXISTS (
           SELECT FROM archive_note AS promoted
           WHERE promoted.namespace_id = %(namespace)s AND promoted.state = 'promoted'
             AND promoted.text_digest = note.text_digest))
       AND NOT note.id = ANY(%(put_off)s::uuid[])
 ),
--- A note that was decided about is still a place to go on from.
-chosen AS (
-    SELECT coalesce(min(waiting.place), 1) AS place
-    FROM waiting JOIN archive_note AS at ON at.id = %(at)s::uuid AND at.namespace_id = %(namespace)s
-    WHERE (waiting.source_id, waiting.note_number) >= (at.source_id, at.note_number)
+-- A note that was decided about is still a place to go on from; after the last one the queue begins again.
+chosen AS MATERIALIZED (
+    SELECT source_id, note_number FROM (
+        SELECT 1 AS turn, next.* FROM archive_note AS at CROSS JOIN LATERAL (
+            SELECT source_id, note_number FROM waiting
+            WHERE (source_id, note_number) >= (at.source_id, at.note_number)
+            ORDER BY source_id, note_number LIMIT 1
+        ) AS next
+        WHERE at.id = %(at)s::uuid AND at.namespace_id = %(namespace)s
+        UNION ALL
+        SELECT 2, first.* FROM (
+            SELECT source_id, note_number FROM waiting ORDER BY source_id, note_number LIMIT 1
+        ) AS first
+    ) AS either
+    ORDER BY turn LIMIT 1
+),
+counted AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM waiting) AS total, 1 + (
+        SELECT count(*) FROM waiting
+        WHERE (waiting.source_id, waiting.note_number) < (chosen.source_id, chosen.note_number)
+    ) AS place
+    FROM chosen
+),
+sight AS MATERIALIZED (
+    SELECT near.id, near.source_id, near.note_number, near.place
+    FROM counted CROSS JOIN chosen CROSS JOIN LATERAL (
+        SELECT earlier.*, counted.place - row_number() OVER (ORDER BY source_id DESC, note_number DESC) AS place FROM (
+            SELECT id, source_id, note_number FROM waiting
+            WHERE (source_id, note_number) < (chosen.source_id, chosen.note_number)
+            ORDER BY source_id DESC, note_number DESC LIMIT %(before)s
+        ) AS earlier
+        UNION ALL
+        SELECT later.*, counted.place + row_number() OVER (ORDER BY source_id, note_number) - 1 FROM (
+            SELECT id, source_id, note_number FROM waiting
+            WHERE (source_id, note_number) >= (chosen.source_id, chosen.note_number)
+            ORDER BY source_id, note_number LIMIT %(after)s + 1
+        ) AS later
+    ) AS near
 )
-SELECT waiting.total, chosen.place, waiting.place, note.id, source.source_key, note.source_revision,
-       note.admitted_subject, note.created_at, note.lifecycle_version, note.source_id
-FROM chosen
-JOIN waiting ON waiting.place BETWEEN chosen.place - %(before)s AND chosen.place + %(after)s
-JOIN archive_note AS note ON note.id = waiting.id
-JOIN archive_source AS source ON source.id = note.source_id
-ORDER BY waiting.place
-"""
+SELECT counted.total, sight.place = counted.place,
+       sight.place, line.id, source.source_key, line.source_revision, line.admitted_subject, line.created_at,
+       line.lifecycle_version,
+       {", ".join(f"at_hand.{name}" for name in _NOTE)},
+       {", ".join(f"promoted.{name}" for name in _NOTE)},
+       CASE WHEN sight.place = counted.place THEN (
+           SELECT json_agg(json_build_object(
+               'sequence', event.id, 'note_id', event.note_id, 'from_state', event.from_state,
+               'to_state', event.to_state, 'from_version', event.from_version, 'to_version', event.to_version,
+               'cause', event.cause, 'caused_by_note', event.caused_by_note_id, 'reason', event.reason,
+               'subject', event.subject, 'policy_revision', event.policy_revision, 'created_at', event.created_at
+           ) ORDER BY event.to_version)
+           FROM archive_lifecycle_event AS event
+           WHERE event.namespace_id = %(namespace)s AND event.note_id = sight.id) END
+FROM counted CROSS JOIN sight
+-- `OFFSET 0` keeps the planner from reading every promoted note to find the one of this source.
+CROSS JOIN LATERAL (SELECT * FROM archive_note WHERE id = sight.id OFFSET 0) AS line
+CROSS JOIN LATERAL (SELECT source_key FROM archive_source WHERE id = sight.source_id OFFSET 0) AS source
+LEFT JOIN LATERAL (
+    SELECT * FROM archive_note WHERE sight.place = counted.place AND id = sight.id OFFSET 0
+) AS at_hand ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM archive_note
+    WHERE sight.place = counted.place AND source_id = sight.source_id AND state = 'promoted' OFFSET 0
+) AS promoted ON true
+ORDER BY sight.place
+"""  # noqa: S608 - the names are of columns
 
-_LIKENESS: Final = """
-SELECT other.id, similarity(left(other.text, %(chars)s::int), left(one.text, %(chars)s::int))
-FROM archive_note AS other, archive_note AS one
-WHERE one.id = %(one)s AND other.id = ANY(%(others)s::uuid[]) AND other.namespace_id = %(namespace)s
-  AND other.state = 'promoted'
-"""
 
+def desk(
+    caller: Caller,
+    queue: Queue,
+    *,
+    at: UUID | None = None,
+    put_off: Collection[UUID] = (),
+    beside: Beside | None = None,
+) -> Desk:
+    """Show the candidate `at`, or the next one that waits after it, to whoever may review and inspect here.
 
-def desk(caller: Caller, queue: Queue, *, at: UUID | None = None, put_off: Collection[UUID] = ()) -> Desk:
-    """Show the candidate `at`, or the next one that waits after it, to whoever may review and inspect here."""
+    What `beside` reads of the same moment is covered by the same questions.
+    """
     keys = {"part": "desk", "at": None if at is None else str(at), **queue.as_keys()}
     questions = [
         caller.asks(action, about=canonical.lookup_digest(action, caller.namespace, keys))
         for action in (Action.REVIEW, Action.INSPECT_METADATA)
     ]
     _require(questions, Point.A0)
-    with shared(caller.binding) as namespace:
-        total, place, lines, source_id = _queue(namespace, queue, at, put_off)
-        reviewed = None
-        if lines:
-            at_hand = next(line.note_id for line in lines if line.place == place)
-            rows = _with_text(namespace).filter(Q(id=at_hand) | Q(source_id=source_id, state=State.PROMOTED))
-            found = {row.id: row for row in rows}
-            note = found.pop(at_hand)
+    with snapshot(caller.binding) as namespace:
+        seen, note = (NOTHING_WAITS, None) if namespace is None else _seen(namespace, queue, at, put_off)
+        if namespace is not None and note is not None:
             questions = [question.about(projection_of(note, namespace.key)) for question in questions]
-        _require(questions, Point.A1)
-        if not lines:
-            seen = Desk(0, 0, (), None, (), (), compared=True)
-        else:
-            promoted = next(iter(found.values()), None)
-            reviewed = Reviewed(
-                note=NoteRecord.of(note),
-                text=_whole(note),
-                promoted=None if promoted is None else NoteRecord.of(promoted),
-                promoted_text=None if promoted is None else _whole(promoted),
-            )
-            events = LifecycleEvent.objects.filter(namespace=namespace, note_id=at_hand).order_by("to_version")
-            ready = namespace.lexical_state == LexicalState.READY
-            seen = Desk(
-                total=total,
-                place=place,
-                queue=tuple(lines),
-                reviewed=reviewed,
-                events=tuple(EventRecord.of(event) for event in events),
-                similar=_similar(namespace, reviewed) if ready else (),
-                compared=ready,
-            )
-    _require(questions, Point.A2)
-    return seen
+            if beside is not None and seen.reviewed is not None:
+                beside(namespace, seen.reviewed)
+    offered = () if seen.reviewed is None else steps(caller, seen.reviewed.note)
+    answers = _require(questions, Point.A2, [question for _, question in offered])
+    allowed = frozenset(state for (state, _), yes in zip(offered, answers, strict=True) if yes)
+    return replace(seen, allowed=allowed)
 
 
-def _require(questions: Sequence[Question], point: Point) -> None:
-    """Go on only if all of them are answered yes right now."""
+def steps(caller: Caller, note: NoteRecord) -> tuple[tuple[State, Question], ...]:
+    """The steps that lead on from where a note stands, each with the question whether this caller may take it."""
+    return tuple(
+        (state, caller.asks(action, about=Transition(note.id, state, note.lifecycle_version).request_digest()))
+        for state, action in ACTION_OF.items()
+        if lifecycle.is_legal(State(note.state), state)
+    )
+
+
+def _require(questions: Sequence[Question], point: Point, further: Sequence[Question] = ()) -> list[bool]:
+    """Go on only if all of them are answered yes right now; the further ones may be answered either way."""
     if point is not Point.A0:
         gate(f"review.{point}")
-    if not all(authority.decide([question.asked for question in questions], point)):
+    answers = authority.decide([question.asked for question in (*questions, *further)], point)
+    if not all(answers[: len(questions)]):
         raise AuthorityRefused
+    return answers[len(questions) :]
 
 
-def _queue(
-    namespace: Namespace, queue: Queue, at: UUID | None, put_off: Collection[UUID]
-) -> tuple[int, int, list[Waiting], int | None]:
-    """Read the lines around a place, by source and within it in the order of intake; no text is among them."""
+def _seen(namespace: Namespace, queue: Queue, at: UUID | None, put_off: Collection[UUID]) -> tuple[Desk, Note | None]:
+    """Read the lines around a place, by source and within it in the order of intake, and all of the note at hand."""
     values: dict[str, Any] = {
         "namespace": namespace.id,
         "source": queue.source,
@@ -222,32 +280,62 @@ def _queue(
         "after": AFTER,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_QUEUE, values)
+        cursor.execute(_DESK, values)
         rows = cursor.fetchall()
     if not rows:
-        return 0, 0, [], None
-    total, place = rows[0][:2]
-    source_id = next(row[-1] for row in rows if row[2] == place)
-    return total, place, [Waiting(*row[2:-1]) for row in rows], source_id
+        return NOTHING_WAITS, None
+    total, _, *held = next(row for row in rows if row[1])
+    line = Waiting(*held[:_LINE])
+    note, promoted = (_note(line.source_key, held[start : start + len(_NOTE)]) for start in (_LINE, _LINE + len(_NOTE)))
+    if note is None:
+        raise IntegrityFailure
+    reviewed = Reviewed(
+        note=NoteRecord.of(note),
+        text=_whole(note),
+        promoted=None if promoted is None else NoteRecord.of(promoted),
+        promoted_text=None if promoted is None else _whole(promoted),
+    )
+    compared = namespace.lexical_state == LexicalState.READY
+    seen = Desk(
+        total=total,
+        place=line.place,
+        queue=tuple(Waiting(*row[2 : 2 + _LINE]) for row in rows),
+        reviewed=reviewed,
+        events=tuple(_event(event) for event in held[-1]),
+        similar=_similar(namespace, reviewed) if compared else (),
+        compared=compared,
+    )
+    return seen, note
+
+
+def _note(source_key: str, values: Sequence[Any]) -> Note | None:
+    if values[0] is None:
+        return None
+    note = Note.from_db(DEFAULT_DB_ALIAS, _NOTE, values)
+    note.source = Source(id=note.source_id, source_key=source_key)
+    return note
+
+
+def _event(told: dict[str, Any]) -> EventRecord:
+    caused_by = told["caused_by_note"]
+    return EventRecord(
+        **{
+            **told,
+            "note_id": UUID(told["note_id"]),
+            "caused_by_note": None if caused_by is None else UUID(caused_by),
+            "created_at": datetime.fromisoformat(told["created_at"]),
+        }
+    )
 
 
 def _similar(namespace: Namespace, reviewed: Reviewed) -> tuple[Similar, ...]:
     """Find the promoted notes that share most of the candidate's own words, and say how alike the letters are."""
-    ranked = lexical.rank(namespace, telling_words(reviewed.text), top_k=ALIKE_LOOKED_AT, min_rank=0.0).rows
-    others = {row.note_id: row for row in ranked if row.source_key != reviewed.note.source_key}
-    if not others:
-        return ()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _LIKENESS,
-            {"chars": ALIKE_CHARS, "one": reviewed.note.id, "others": list(others), "namespace": namespace.id},
-        )
-        likeness: dict[UUID, float] = dict(cursor.fetchall())
+    words = telling_words(reviewed.text)
     found = [
-        Similar(row.note_id, row.source_key, row.source_revision, likeness[row.note_id], same)
-        for row in others.values()
-        if row.note_id in likeness
-        and ((same := row.text_digest == reviewed.note.text_digest) or likeness[row.note_id] >= ALIKE_LEAST)
+        Similar(row.note_id, row.source_key, row.source_revision, row.likeness, same)
+        for row in lexical.alike(namespace, reviewed.text, words, top_k=ALIKE_LOOKED_AT, chars=ALIKE_CHARS)
+        if row.source_key != reviewed.note.source_key
+        and ((same := row.text_digest == reviewed.note.text_digest) or row.likeness >= ALIKE_LEAST)
     ]
     found.sort(key=lambda one: (not one.same, -one.likeness, one.note_id))
     return tuple(found[:ALIKE_SHOWN])

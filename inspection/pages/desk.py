@@ -11,15 +11,16 @@ from django.shortcuts import render
 from archive.authority import Caller
 from archive.curation import queue as queues
 from archive.curation.door import in_namespace
-from archive.curation.reading import decisions
+from archive.curation.reading import offered
 from archive.curation.visible import Piece, Visible, visible
 from archive.lifecycle import Reason
-from archive.operations.desk import Age, Alike, Desk, desk
-from archive.refusals import Fault, InvalidRequest, NamespaceAbsent
+from archive.operations.desk import Age, Alike, desk
+from archive.refusals import Fault, InvalidRequest
+from inspection.neighbours import Meaning
 from inspection.pages.difference import Change, Difference, difference
 
 _GET: Final = ("GET", "HEAD")
-_KNOWN: Final = {*queues.FILTERS, "at", "later"}
+_KNOWN: Final = {*queues.FILTERS, "at", "later", "meaning"}
 
 
 @in_namespace(*_GET)
@@ -29,10 +30,8 @@ def review(request: HttpRequest, caller: Caller) -> HttpResponse:
     queue = queues.queue_of(asked)
     at = _note_id(asked.get("at"))
     put_off = queues.those_put_off(request, caller)
-    try:
-        seen = desk(caller, queue, at=at, put_off=() if "later" in asked else put_off)
-    except NamespaceAbsent:
-        seen = Desk(0, 0, (), None, (), (), compared=True)
+    meaning = Meaning(caller, asked_for="meaning" in asked)
+    seen = desk(caller, queue, at=at, put_off=() if "later" in asked else put_off, beside=meaning)
     shown: dict[str, Any] = {
         "ns": caller.namespace,
         "queue": queue,
@@ -49,7 +48,8 @@ def review(request: HttpRequest, caller: Caller) -> HttpResponse:
         shown |= {
             "note": note,
             "promoted": seen.reviewed.promoted,
-            "offered": decisions(caller, note),
+            "offered": offered(caller, note, seen.allowed),
+            "meaning": meaning.found,
             "other": queues.claim(caller, note.id),
             "reasons": tuple(Reason),
             "next": seen.beside(1),

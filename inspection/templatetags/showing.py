@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from archive import canonical
@@ -80,7 +80,8 @@ def short(digest: object) -> SafeString:
 @register.filter
 def breakable(key: str) -> SafeString:
     """A long key that may break after its separators, and is copied without them."""
-    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in _JOINT.split(key)))
+    # In one go: a page of the queue has forty of them.
+    return mark_safe(_JOINT.sub("<wbr>", escape(key)))  # noqa: S308 - escaped first
 
 
 @register.filter

@@ -465,18 +465,18 @@ def test_a_resolution_needs_no_body(api, sent):
 
 # --- queries ---------------------------------------------------------------------------------------------------------
 
-# The token and the door are one each, and so is each check point of authority. A transaction has BEGIN, its limits
-# (after READ ONLY for a read), the namespace, the binding again, and COMMIT; a hold has its queue besides. The clock
-# and, for a single intake, a savepoint make the rest.
+# The token and the door are one each, and so is each check point of authority. A transaction has BEGIN, its limits, the
+# namespace (with the limits, for a read), the binding again, and COMMIT; a hold has its queue besides. The clock and, for
+# a single intake, a savepoint make the rest.
 QUERIES = {
     "GET configuration": 4,
-    "GET notes": 11,
-    "GET note": 11,
-    "GET note events": 12,
-    "GET intake": 12,
-    "GET own intakes": 20,
-    "GET events": 11,
-    "GET receipt": 11,
+    "GET notes": 9,
+    "GET note": 9,
+    "GET note events": 10,
+    "GET intake": 10,
+    "GET own intakes": 16,
+    "GET events": 9,
+    "GET receipt": 9,
     "GET text": 13,
     "POST notes": 21,
     "POST notes again": 18,
@@ -501,7 +501,7 @@ def test_each_address_takes_so_many_queries(api):
     candidate(wanda, source_key="d")
     alice.post(f"notes/{note}/promote", {"expected_version": 1})
     bob.post("recalls", {"request_id": "q1", "query": "roses"})
-    found: dict[str, int] = {}
+    found = {}
 
     def counted(name: str, act: Any) -> None:
         with CaptureQueriesContext(connection) as seen:

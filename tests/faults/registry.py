@@ -187,7 +187,6 @@ UNHELD: Final = (
     _unheld("archive.operations.recall:recall", "shared", "recall", A_RECALL),
     _unheld("archive.operations.resolution:resolve", "shared", "resolve", A_RECALL),
     _unheld("archive.operations.review:review", "shared", "review", A_RECALL),
-    _unheld("archive.operations.desk:desk", "shared", "desk", A_RECALL),
     _unheld("archive.operations.migration:migrate", "held", "migrate at last", A_CHANGE),
     _unheld("archive.operations.rebuild:rebuild_lexical", "held", "rebuild", A_CHANGE),
     _unheld(
@@ -206,6 +205,12 @@ UNHELD: Final = (
         Code("inspection.reads:_read", "snapshot(", f"{LOOSE}snapshot("),
         (f"{SCENARIOS}test_i_inspection.py::test_s137_every_read_is_read_only_and_writes_nothing*",),
         ("inspection.reads:_read snapshot",),
+    ),
+    Fault(
+        "hold: the desk looks at no one moment",
+        Code("archive.operations.desk:desk", "snapshot(", f"{LOOSE}snapshot("),
+        (f"{SCENARIOS}test_i_inspection.py::test_s137_every_read_is_read_only_and_writes_nothing*",),
+        ("archive.operations.desk:desk snapshot",),
     ),
 )
 
@@ -420,10 +425,13 @@ UNASKED: Final = (
     *(
         Fault(
             f"authority: desk does not ask at {point}",
-            Code("archive.operations.desk:desk", f"_require(questions, Point.{point})", "None"),
+            Code("archive.operations.desk:desk", f"_require(questions, Point.{point}{more})", instead),
             (f"{WITHDRAWN}[desk]",),
         )
-        for point in ("A0", "A1", "A2")
+        for point, more, instead in (
+            ("A0", "", "None"),
+            ("A2", ", [question for _, question in offered]", "[True] * len(offered)"),
+        )
     ),
     Fault(
         "authority: one of the desk's two questions is enough",

@@ -179,5 +179,5 @@ def test_no_message_carries_text(nursery, curator):
 
 def test_a_decision_costs_so_many_queries(nursery, curator, django_assert_num_queries):
     curator.get(NS)
-    with django_assert_num_queries(18):
+    with django_assert_num_queries(17):
         decide(curator, nursery.candidate, "promote")

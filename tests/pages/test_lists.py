@@ -32,7 +32,7 @@ def test_the_first_page_shows_receipts_whose_digest_was_computed_again(nursery, 
 
 def test_an_agent_is_given_the_address_that_it_was_asked_at(nursery, inspector):
     page = told(inspector.get(NS, headers={"host": "localhost:8123"}))
-    assert f"curl http://localhost:8123/api/v1/ns/{cast.GARDEN}/recalls" in page
+    assert f"LYCHD=http://localhost:8123/api/v1/ns/{cast.GARDEN}\n" in page
 
 
 def test_what_is_empty_says_the_next_command(garden, inspector):
@@ -138,7 +138,7 @@ def test_events_name_the_step_and_what_caused_it(nursery, alice, curator):
 
 @pytest.mark.parametrize(
     ("address", "queries"),
-    [("", 36), ("/notes", 13), ("/notes?state=candidate", 13), ("/receipts", 13), ("/events", 13)],
+    [("", 29), ("/notes", 10), ("/notes?state=candidate", 10), ("/receipts", 10), ("/events", 10)],
 )
 def test_a_list_costs_the_same_however_much_there_is(
     alice, bob, inspector, django_assert_num_queries, address, queries

@@ -21,7 +21,7 @@ CHANGES = [
     world.MIGRATE_AT_LAST,
     world.REBUILD,
 ]
-RECALLS = [world.RECALL, world.RECALL_REPLAY, world.RESOLVE, world.REVIEW, world.DESK]
+RECALLS = [world.RECALL, world.RECALL_REPLAY, world.RESOLVE, world.REVIEW]
 
 
 def seen_at_its_gates(crew, owner, part: Part) -> list[tuple[str, str | None, bool, bool]]:

@@ -351,7 +351,7 @@ RESOLVE_ASKED: Final = Part(
     "resolve what is asked", partial(_resolve, "asked"), ("start", "resolve.A1"), ground=recalled, reads=True
 )
 REVIEW: Final = Part("review", _review, held("review"), reads=True)
-DESK: Final = Part("desk", _desk, held("review"), reads=True)
+DESK: Final = Part("desk", _desk, ("start", "review.A2"), reads=True)
 FLAG: Final = Part("flag", _flag, held("flag"))
 LIST: Final = Part("list notes", _list, ("start", "inspect_metadata.A2"), reads=True)
 DISCOVER: Final = Part("discover the configuration", _discover, ("start", "discover_configuration.A2"), reads=True)

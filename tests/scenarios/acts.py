@@ -83,7 +83,7 @@ ACTS: dict[str, Act] = {
     "replay": Act(Action.RECALL, lambda caller, at: recall(caller, LexicalRecall(at.receipt, "roses"))),
     "resolve": Act(Action.RESOLVE, lambda caller, at: resolve(caller, at.receipt)),
     "review": Act(Action.REVIEW, lambda caller, at: review(caller, at.promoted)),
-    "desk": Act(Action.REVIEW, lambda caller, at: desk(caller, Queue())),
+    "desk": Act(Action.REVIEW, lambda caller, at: desk(caller, Queue()), retained=False),
     "flag": Act(Action.FLAG, lambda caller, at: flag(caller, at.promoted, Reason.OUTDATED)),
     "list_notes": Act(Action.INSPECT_METADATA, lambda caller, at: reads.list_notes(caller, PAGE), retained=False),
     "list_own_intakes": Act(

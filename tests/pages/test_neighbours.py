@@ -1,0 +1,93 @@
+"""What is near in meaning beside a candidate: by vectors that are there, or a sentence why there is none to compare."""
+
+import pytest
+
+from inspection import neighbours
+from inspection.neighbours import WhyNot
+from tests import cast
+from tests.pages.paths import SECRET
+from tests.pages.test_nothing_changes import rows
+from tests.semantic import acts
+from tests.semantic.conftest import counts, dora, meaning, script  # noqa: F401
+
+DESK = f"/ns/{cast.GARDEN}/review"
+
+
+@pytest.fixture
+def beds(dora, otto, alice):  # noqa: F811
+    """Five promoted notes with vectors and one without, and a candidate that would take the place of the first."""
+    notes = [cast.promoted(alice, f"{SECRET} bed {number}", source=f"bed/{number}") for number in range(6)]
+    acts.registered(otto)
+    for note in notes[:5]:
+        acts.derived(dora, note)
+    cast.admitted(alice, f"{SECRET} bed 0, dug over", source="bed/0", revision="2")
+    return notes
+
+
+def found(client, query=""):
+    return client.get(f"{DESK}{query}").context["meaning"]
+
+
+def test_the_nearest_to_the_promoted_revision_are_named_and_it_is_said_whose_vector_it_is(beds, curator, owner):
+    before = rows(owner)
+    answer = curator.get(DESK)
+    told = answer.content.decode()
+    near = answer.context["meaning"]
+    assert near.why_not is None
+    assert len(near.nearest) == neighbours.SHOWN
+    assert {one.note_id for one in near.nearest} <= {note.id for note in beds[1:5]}
+    assert sorted((one.cosine for one in near.nearest), reverse=True) == [one.cosine for one in near.nearest]
+    assert (near.complete, near.promoted) == (5, 6)
+    assert "5 of 6 promoted notes have a vector. A candidate has none." in told
+    assert rows(owner) == before
+
+
+def test_they_are_the_nearest_by_whole_vectors(beds, curator, owner):
+    true = owner.execute(
+        "SELECT other.note_id, 1 - (other.vector <=> own.vector)"
+        " FROM semantic_derivation own, semantic_derivation other"
+        " WHERE own.note_id = %s AND other.id <> own.id AND other.state = 'complete' ORDER BY 2 DESC, 1 LIMIT 3",
+        [beds[0].id],
+    ).fetchall()
+    assert [(one.note_id, one.cosine) for one in found(curator).nearest] == true
+
+
+def test_a_note_that_was_revoked_is_near_to_nothing_any_more(beds, alice, curator):
+    gone = found(curator).nearest[0].note_id
+    cast.revoke(alice, cast.step(next(note for note in beds if note.id == gone), cast.State.REVOKED))
+    assert gone not in [one.note_id for one in found(curator).nearest]
+
+
+def test_a_promoted_revision_without_a_vector_is_said_to_have_none(beds, alice, curator):
+    cast.admitted(alice, "bed 5, dug over", source="bed/5", revision="2")
+    assert found(curator, "?source=bed/5").why_not is WhyNot.NOT_DERIVED
+
+
+def test_a_source_of_which_nothing_is_promoted_has_nothing_to_compare(beds, alice, curator):
+    cast.admitted(alice, "A new bed", source="new")
+    told = curator.get(f"{DESK}?source=new").content.decode()
+    assert "a candidate has no vector, and nothing of its source is promoted" in told
+
+
+def test_among_too_many_it_is_compared_only_if_asked_for(beds, curator, monkeypatch):
+    monkeypatch.setattr(neighbours, "MOST", 4)
+    answer = curator.get(DESK)
+    assert answer.context["meaning"].why_not is WhyNot.TOO_MANY
+    assert "&amp;meaning=1" in answer.content.decode()
+    assert found(curator, "?meaning=1").why_not is None
+
+
+def test_while_derivation_is_off_it_is_said(nursery, curator):
+    assert found(curator).why_not is WhyNot.OFF
+
+
+def test_a_generation_that_nobody_registered_is_said_to_be_unused(dora, alice, curator):  # noqa: F811
+    cast.promoted(alice, source="roses", revision="1")
+    cast.admitted(alice, "Roses want more.", source="roses", revision="2")
+    assert found(curator).why_not is WhyNot.NOT_REGISTERED
+
+
+def test_with_vectors_the_page_still_takes_no_more_than_twelve_queries(beds, curator, django_assert_num_queries):
+    curator.get(DESK)
+    with django_assert_num_queries(12):
+        curator.get(DESK)
