@@ -25,8 +25,8 @@ LEAST_VECTOR: Final = (0, 8)
 CLOCK_SECONDS: Final = 5.0
 NOTES_SAMPLED: Final = 50
 RECEIPTS_SAMPLED: Final = 200
-# Not django-pgtrigger's: the migration of the index of words makes it.
-OWN_TRIGGERS: Final = (("archive_note", "postings"),)
+# Not django-pgtrigger's: the migrations of the index of words and of the scan of vectors make them.
+OWN_TRIGGERS: Final = (("archive_note", "postings"), ("semantic_derivation", "scan"))
 _NAMED: Final = 5
 
 
@@ -78,6 +78,7 @@ def examine(*, deep: bool = False) -> list[Finding]:
         for check in (_triggers, _fences, _profile, _namespaces):
             found += _asked(check)
         found += _asked(lambda: _postings(deep=deep))
+        found += _asked(_derivations)
         found += _asked(lambda: _receipts(deep=deep))
         found += _asked(_clock)
     return found
@@ -282,6 +283,57 @@ def _postings(*, deep: bool) -> Iterator[Finding]:
         if differing:
             yield failed(f"index of {key}", f"{differing} of {judged} notes have other words than their text", rebuild)
     yield ok("index", f"figures of every namespace compared, {looked} notes cut again")
+
+
+_ATTEMPTS: Final = """
+    SELECT n.key, g.reference, b.generation, count(*) FILTER (WHERE d.state = 'complete'),
+           count(*) FILTER (WHERE d.state = 'prepared'),
+           count(*) FILTER (WHERE d.state = 'running' AND d.deadline <= clock_timestamp()),
+           count(*) FILTER (WHERE d.state = 'failed')
+    FROM semantic_derivation d JOIN archive_namespace n ON n.id = d.namespace_id
+    JOIN semantic_generation g ON g.id = d.generation_id LEFT JOIN lychd_binding b ON b.namespace_key = n.key
+    GROUP BY n.key, g.reference, b.generation ORDER BY n.key, g.reference
+"""
+
+# What is searched, what is counted and what is complete are three tables that one trigger keeps equal.
+_VECTORS: Final = """
+    SELECT n.key, g.reference, coalesce(c.complete, 0),
+           (SELECT count(*) FROM semantic_scan s WHERE s.generation_id = g.id),
+           (SELECT count(*) FROM semantic_derivation d WHERE d.generation_id = g.id AND d.state = 'complete'),
+           (SELECT count(*) FROM semantic_derivation d JOIN semantic_scan s ON s.derivation_id = d.id
+            WHERE d.generation_id = g.id AND s.generation_id = g.id AND d.state = 'complete')
+    FROM semantic_generation g JOIN archive_namespace n ON n.id = g.namespace_id
+    LEFT JOIN semantic_coverage c ON c.generation_id = g.id ORDER BY n.key, g.reference
+"""
+
+
+def _derivations() -> Iterator[Finding]:
+    """Count what waits for somebody: a message that was lost leaves its row prepared, and nothing sends it again."""
+    complete = 0
+    for key, reference, own, done, prepared, expired, failed_ in _rows(_ATTEMPTS):
+        complete += done
+        configured = reference == (own or ((settings.LYCHD_ARCHIVE or {}).get("derivation") or {}).get("generation"))
+        acting = f"--namespace {key} --as"
+        if (prepared or expired or failed_) and not configured:
+            seen = f"{prepared + expired + failed_} of {reference} wait, which is configured no more"
+            yield notice(
+                f"derivations of {key}", seen, f"`lychd generation retire {reference} {acting} OPERATOR` ends them."
+            )
+            continue
+        if prepared:
+            seen = f"{prepared} of {reference} prepared and not begun; a lost message leaves them so"
+            fix = f"`lychd derive --all --queue {acting} DERIVER` sends them again; nothing does it by itself."
+            yield notice(f"derivations of {key}", seen, fix)
+        if expired or failed_:
+            seen = f"{expired} attempts in {reference} expired and {failed_} failed"
+            fix = f"`lychd derive --all --queue --retry {acting} DERIVER` tries them again; nothing does it by itself."
+            yield notice(f"attempts of {key}", seen, fix)
+    for key, reference, counted, scanned, truth, both in _rows(_VECTORS):
+        if {counted, scanned, both} != {truth}:
+            seen = f"{truth} complete, {counted} counted, {scanned} searched, {both} of them rightly"
+            fix = "Restore a backup, or derive a new generation; nothing else writes what is searched."
+            yield failed(f"vectors of {key} in {reference}", seen, fix)
+    yield ok("derivations", f"{complete} complete, as many searched as there are")
 
 
 def _receipts(*, deep: bool) -> Iterator[Finding]:
