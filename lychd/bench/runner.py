@@ -10,10 +10,11 @@ from django.db import connection
 
 from archive import limits
 from lychd import scratch
-from lychd.bench import changes, load, recalls, sharing, texts
+from lychd.bench import changes, lists, load, recalls, review, sharing, texts
 from lychd.bench.figures import Figure
 from lychd.bench.ground import Ground, Progress
 from lychd.bench.load import Scale
+from lychd.bench.texts import Texts
 
 SIZES: Final = (1_000, 10_000, 50_000)
 
@@ -28,6 +29,9 @@ class Effort:
     seconds: float = 4.0
     rounds: int = 3
     load: Scale = field(default_factory=Scale)
+    waiting: int = 10_000
+    listed: int = 200_000
+    visits: int = 60
 
 
 EFFORTS: Final = {
@@ -39,6 +43,9 @@ EFFORTS: Final = {
         batches=1,
         seconds=0.5,
         rounds=1,
+        waiting=300,
+        listed=1_200,
+        visits=2,
         load=Scale(
             writers=8, intakes=80, same=8, rounds=3, decisions=20, waiting=24, blocked_seconds=2.5, mixed_seconds=2.0
         ),
@@ -63,7 +70,12 @@ ONCE: Final[dict[str, Case]] = {
     "sharing": lambda ground, effort: sharing.measure(ground, effort.seconds, effort.rounds),
     "load": lambda ground, effort: load.measure(ground, effort.load),
 }
-NAMES: Final = ("all", *AT_EVERY_SIZE, *ONCE)
+# What fills namespaces of its own, which takes its time; asked for by its name alone.
+PAGES: Final[dict[str, Callable[[Texts, Effort, Progress], list[Figure]]]] = {
+    "review": lambda chosen, effort, progress: review.measure(chosen, effort.waiting, effort.visits, progress),
+    "lists": lambda chosen, effort, progress: lists.measure(effort.listed, effort.visits // 3 or 1, progress),
+}
+NAMES: Final = ("all", *AT_EVERY_SIZE, *ONCE, *PAGES)
 
 # Eight clients are measured where one recall is short, so that the hold and not the ranking is what they share.
 SHARING_SIZE: Final = 10_000
@@ -74,6 +86,8 @@ def run(name: str, *, sizes: Sequence[int], folder: Path | None, effort: Effort,
     chosen = texts.chosen(folder)
     figures: list[Figure] = []
     with scratch.database("bench") as database:
+        if name in PAGES:
+            return _report(PAGES[name](chosen, effort, progress), chosen, [])
         ground = Ground(database, chosen, progress)
         wanted = sorted(sizes) if name not in ONCE else [min(SHARING_SIZE, max(sizes))]
         once_at = max((size for size in wanted if size <= SHARING_SIZE), default=wanted[0])
@@ -84,14 +98,18 @@ def run(name: str, *, sizes: Sequence[int], folder: Path | None, effort: Effort,
                 if name in ("all", case):
                     progress(f"{case} at {size}", 0, 1)
                     figures += measure(ground, effort)
-        server = _server()
+        return _report([*figures, *_growth(figures, wanted)], chosen, wanted)
+
+
+def _report(figures: Sequence[Figure], chosen: Texts, sizes: Sequence[int]) -> dict[str, Any]:
+    """Say it all, with what it was measured on."""
     return {
-        "figures": [figure.as_json() for figure in [*figures, *_growth(figures, wanted)]],
+        "figures": [figure.as_json() for figure in figures],
         "texts": chosen.name,
         "words_a_note": texts.WORDS,
-        "sizes": wanted,
+        "sizes": sizes,
         "cut_off": limits.CUT_OFF_SHARE,
-        "server": server,
+        "server": _server(),
     }
 
 

@@ -466,8 +466,8 @@ def test_a_resolution_needs_no_body(api, sent):
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 # The token and the door are one each, and so is each check point of authority. A transaction has BEGIN, its limits, the
-# namespace (with the limits, for a read), the binding again, and COMMIT; a hold has its queue besides. The clock and, for
-# a single intake, a savepoint make the rest.
+# namespace (a read has it with the limits), the binding again, and COMMIT; a hold has its queue besides. The clock and,
+# for a single intake, a savepoint make the rest.
 QUERIES = {
     "GET configuration": 4,
     "GET notes": 9,

@@ -73,6 +73,8 @@ ENTRIES: Final = (
                     "revocation",
                     "sharing",
                     "load",
+                    "review",
+                    "lists",
                     "derivation",
                 ],
                 help="what to measure (default all)",
