@@ -5,7 +5,8 @@ database's clock, and nothing is written for that.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
@@ -23,6 +24,9 @@ from semantic.models.derivation import METADATA
 from semantic.records import DerivationRecord, GenerationRecord
 from semantic.refusals import DerivationAbsent, GenerationAbsent
 
+LATELY_MINUTES: Final = 10
+_LATELY: Final = timedelta(minutes=LATELY_MINUTES)
+
 
 @dataclass(frozen=True, slots=True)
 class GenerationStatus:
@@ -34,6 +38,23 @@ class GenerationStatus:
     generation: GenerationRecord
     promoted: int
     states: dict[str, int]
+    lately: int = 0
+    """How many became complete in the last minutes, by the database's clock."""
+
+    @property
+    def pace(self) -> str:
+        """How fast it goes and how long the rest would take at that; no number where there is nothing to divide by."""
+        left = self.promoted - self.states[State.COMPLETE]
+        if left <= 0:
+            return "Every promoted note is complete." if self.promoted else "There is no promoted note."
+        if not self.lately:
+            return (
+                f"None became complete in the last {LATELY_MINUTES} minutes, so how long the other {left} take is open."
+            )
+        minutes = max(1, round(left * LATELY_MINUTES / self.lately))
+        span = f"{minutes} minute{'s' if minutes > 1 else ''}" if minutes < 120 else f"{round(minutes / 60)} hours"
+        done = f"{self.lately} became complete in the last {LATELY_MINUTES} minutes"
+        return f"{done}; at that the other {left} take about {span}."
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -74,14 +95,22 @@ def _statuses(namespace: Namespace, rows: list[Generation]) -> tuple[GenerationS
     found = (
         Derivation.objects.filter(namespace=namespace, generation__in=rows)
         .values("generation_id", "state")
-        .annotate(n=Count("id"), late=Count("id", filter=Q(state=State.RUNNING.value, deadline__lte=now)))
-        .values_list("generation_id", "state", "n", "late")
+        .annotate(
+            n=Count("id"),
+            late=Count("id", filter=Q(state=State.RUNNING.value, deadline__lte=now)),
+            lately=Count("id", filter=Q(state=State.COMPLETE.value, settled_at__gt=now - _LATELY)),
+        )
+        .values_list("generation_id", "state", "n", "late", "lately")
     )
-    for generation_id, state, count, late in found:
+    settled: dict[UUID, int] = {}
+    for generation_id, state, count, late, lately in found:
+        settled[generation_id] = settled.get(generation_id, 0) + lately
         counted[generation_id][state] += count - late
         counted[generation_id][EXPIRED] += late
     promoted = _promoted(namespace)
-    return tuple(GenerationStatus(GenerationRecord.of(row), promoted, counted[row.id]) for row in rows)
+    return tuple(
+        GenerationStatus(GenerationRecord.of(row), promoted, counted[row.id], settled.get(row.id, 0)) for row in rows
+    )
 
 
 def _promoted(namespace: Namespace) -> int:

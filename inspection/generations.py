@@ -35,6 +35,7 @@ class Progress:
             "reference": self.reference,
             "promoted": self.status.promoted,
             "states": self.status.states,
+            "pace": self.status.pace,
         }
 
 

@@ -18,11 +18,11 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
-from archive import authority, bindings, canonical, limits, receipts
+from archive import authority, bindings, canonical, lexical, limits, receipts
 from archive.authority import Action, AuthorityQuestion, Caller, Point
 from archive.bindings import Binding
 from archive.gates import gate
-from archive.lifecycle import Cause, State
+from archive.lifecycle import Cause, LexicalState, State
 from archive.models import Grant, IntakeRequest, LifecycleEvent, Namespace, Note, Recall
 from archive.records import METADATA, EventRecord, NoteRecord
 from archive.refusals import AuthorityRefused, Fault, InvalidRequest, ReceiptAbsent, RecordAbsent
@@ -340,12 +340,20 @@ def _line(row: Recall, namespace: str) -> ReceiptLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at while the page was made, and the command that mends it if it is wrong."""
+
+    seen: str
+    mend: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
-    """How many notes stand where, and since when the oldest candidate waits."""
+    """How many notes stand where, since when the oldest candidate waits, and what looks wrong just now."""
 
     counts: dict[str, int]
     oldest_candidate_at: datetime | None
-    receipts: int
+    checks: tuple[Check, ...]
 
 
 def overview(caller: Caller) -> Overview:
@@ -354,15 +362,32 @@ def overview(caller: Caller) -> Overview:
     def look(namespace: Namespace | None) -> Overview:
         counts = {state.value: 0 for state in State}
         if namespace is None:
-            return Overview(counts, None, 0)
+            return Overview(counts, None, ())
         rows = (
             Note.objects.filter(namespace=namespace).values("state").annotate(n=Count("id")).values_list("state", "n")
         )
         counts.update(dict(rows))
         oldest = Note.objects.filter(namespace=namespace, state=State.CANDIDATE).aggregate(at=Min("created_at"))["at"]
-        return Overview(counts, oldest, Recall.objects.filter(namespace=namespace).count())
+        return Overview(counts, oldest, _checks(namespace, counts[State.PROMOTED]))
 
     return _read(caller, Action.INSPECT_METADATA, {"part": "overview"}, look)
+
+
+def _checks(namespace: Namespace, promoted: int) -> tuple[Check, ...]:
+    """Look at what costs next to nothing: of one moment, kept nowhere. `lychd doctor` looks at everything."""
+    rebuild = f"lychd lexical rebuild --namespace {namespace.key}"
+    if namespace.lexical_state != LexicalState.READY:
+        return (Check("The words of this namespace are being rebuilt; recall waits for it.", rebuild),)
+    indexed = lexical.figures(namespace.id).notes
+    same_lexer = lexical.fingerprint(namespace.text_configuration) == namespace.lexer_fingerprint
+    return (
+        Check(f"The index has the words of all {promoted} promoted notes.")
+        if indexed == promoted
+        else Check(f"The index counts {indexed} promoted notes, and there are {promoted}.", rebuild),
+        Check("They were cut by the lexer that this server has today.")
+        if same_lexer
+        else Check("The words were cut by another lexer than this server has today.", rebuild),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Final
 from archive.authority import Action
 from inspection.admin.cells import age_of, namespace, of_namespaces, pretty, time_of, whole
 from inspection.admin.site import Table, column
-from inspection.templatetags.showing import breakable
+from inspection.templatetags.showing import badge, breakable
 from semantic.lifecycle import GenerationState
 from semantic.lifecycle import State as DerivationState
 from semantic.models import Derivation, Generation
@@ -19,7 +19,7 @@ TABLES: Final = (
         of_namespaces(Generation),
         (
             column("Generation", "reference", breakable),
-            column("State", "state"),
+            column("State", "state", badge),
             column("Dimensions", "dimensions"),
             column("Registered by", "registered_by", breakable),
             namespace(),
@@ -45,7 +45,7 @@ TABLES: Final = (
         of_namespaces(Derivation),
         (
             column("Source", "source_key", breakable),
-            column("State", "state"),
+            column("State", "state", badge),
             column("Generation", "generation.reference", breakable),
             column("Attempts", "attempt"),
             namespace(),

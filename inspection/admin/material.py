@@ -10,7 +10,7 @@ from archive.models import Flag, IntakeRequest, LifecycleEvent, Namespace, Note,
 from inspection.admin.cells import age_of, namespace, of_namespaces, pretty, time_of, whole, yes
 from inspection.admin.scope import Scope
 from inspection.admin.site import Table, column
-from inspection.templatetags.showing import breakable, short
+from inspection.templatetags.showing import badge, breakable, short
 
 
 def _namespaces(scope: Scope, action: Action) -> "QuerySet[Any]":
@@ -53,7 +53,7 @@ TABLES: Final = (
         (
             column("Source", "source.source_key", breakable),
             column("Revision", "source_revision", breakable),
-            column("State", "state"),
+            column("State", "state", badge),
             column("Version", "lifecycle_version"),
             namespace(),
             age_of("Age", "created_at"),
@@ -102,7 +102,7 @@ TABLES: Final = (
         of_namespaces(LifecycleEvent),
         (
             column("Event", "id"),
-            column("To", "to_state"),
+            column("To", "to_state", badge),
             column("Note", "note_id", short),
             column("By", "subject", breakable),
             namespace(),

@@ -24,6 +24,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_NS}/receipts", views.receipts, name="receipts"),
     path(f"{_NS}/receipts/<key:request_id>", views.receipt, name="receipt"),
     path(f"{_NS}/receipts/<key:request_id>/file", views.receipt_file, name="receipt-file"),
+    path(f"{_NS}/configuration", views.configuration, name="configuration"),
     path(f"{_NS}/events", views.events, name="events"),
     path(f"{_NS}/find", find.box, name="find"),
     path(f"{_NS}/generations", generations.generations, name="generations"),

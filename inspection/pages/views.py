@@ -59,6 +59,7 @@ def home(request: HttpRequest, caller: Caller) -> HttpResponse:
         "waiting": overview.counts[State.CANDIDATE],
         "oldest_candidate_at": overview.oldest_candidate_at,
         "latest": latest,
+        "checks": overview.checks,
         "base": f"{request.scheme}://{request.get_host()}/api/v1/ns/{caller.namespace}",
         "may_grant": management.may(caller, Action.GRANT),
         "decided": reads.decisions_by_day(caller),
@@ -75,6 +76,14 @@ def _coverage(caller: Caller) -> tuple[Progress, ...]:
         return tuple(one for one in progress(caller) if one.status.generation.retired_at is None)
     except AuthorityRefused:
         return ()
+
+
+@in_namespace(*_GET)
+def configuration(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """What is configured for a namespace today; it says nothing of what is retained (R-L-123)."""
+    (told,) = reads.configuration(caller.subject, caller.namespace)["bindings"]
+    shown = {"ns": caller.namespace, "told": told, "policy": limits.LEXICAL_POLICY, "named": named_generation(caller)}
+    return render(request, "pages/configuration.html", shown)
 
 
 @in_namespace(*_GET)

@@ -113,6 +113,7 @@ POST ns/<key:ns>/intakes                                   intake               
 GET  ns/<key:ns>/receipts                                  inspect_receipt       ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | binding_mismatch +
 GET  ns/<key:ns>/receipts/<key:request_id>                 inspect_receipt       ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | binding_mismatch receipt_absent
 GET  ns/<key:ns>/receipts/<key:request_id>/file            inspect_receipt       ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | binding_mismatch receipt_absent
+GET  ns/<key:ns>/configuration                             discover_configuration ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | +                +
 GET  ns/<key:ns>/events                                    inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  -  | binding_mismatch +
 GET  ns/<key:ns>/find                                      inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  +  | +                +
 POST ns/<key:ns>/find                                      inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  +  | binding_mismatch +

@@ -28,8 +28,9 @@ def test_coverage_and_what_waits_are_told_with_the_command(beds, inspector, owne
     before = rows(owner)
     told = inspector.get(PAGE).content.decode()
     assert '<b data-count="complete">1</b> of <b data-count="promoted">3</b>' in told
-    assert '<td class="number" data-count="prepared">1</td>' in told
+    assert '<dd data-count="prepared">1</dd>' in told
     assert "named by the binding" in told
+    assert "1 became complete in the last 10 minutes; at that the other 2 take about 20 minutes." in told
     assert f"lychd derive --all --namespace {cast.GARDEN} --as SUBJECT" in told
     assert SECRET not in told
     markup = Markup()

@@ -22,6 +22,8 @@ async function look() {
       const now = String(name === "promoted" ? one.promoted : one.states[name]);
       if (shown.textContent !== now) { shown.textContent = now; changed = true; }
     }
+    const pace = place.querySelector("[data-pace]");
+    if (pace) pace.textContent = one.pace;
     const bar = place.querySelector("progress");
     bar.max = one.promoted || 1;
     bar.value = one.states.complete;
