@@ -12,10 +12,14 @@ from semantic import leases
 from semantic.operations.generations import register
 from semantic.presets import STAND_IN
 from tests import cast
+from tests.commands.conftest import outside, start
 from tests.racing import Crew, invariants, world
 from tests.scenarios.counting import Counts
 from tests.semantic import acts
 from tests.semantic.scripted import PROVIDER, Script
+
+# Command lines as processes, as tests of commands run them.
+__all__ = ["outside", "start"]
 
 GENERATION = "notes-1"
 

@@ -26,7 +26,9 @@ def _park(gate: str) -> None:
     with (FOLDER / "gates").open("a") as written:
         written.write(f"{gate}\n")
     if gate == name and _passed[gate] == int(number or 1):
-        (FOLDER / "there").touch()
+        # Whole at once: who sees the file reads in it which process stands here.
+        (FOLDER / "coming").write_text(str(os.getpid()))
+        (FOLDER / "coming").rename(FOLDER / "there")
         while not (FOLDER / "go").exists():
             time.sleep(0.01)
 
@@ -66,5 +68,5 @@ class _HeldDriver:
 
 def run() -> None:
     """Work until killed."""
-    words = ["worker", "--pool", "solo", "--queues", TOLD["queue"], "--loglevel", "WARNING"]
-    app.worker_main([*words, "--without-gossip", "--without-mingle", "--without-heartbeat"])
+    words = ["worker", "--pool", TOLD.get("pool", "solo"), "--concurrency", "1", "--queues", TOLD["queue"]]
+    app.worker_main([*words, "--loglevel", "WARNING", "--without-gossip", "--without-mingle", "--without-heartbeat"])
