@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 
+TAKEN = ("screenshots", "test_back_office", "fault_of_the_archive", "wrong_passwords", "description", "answer_a_form")
+"""The tests that come by a page of which a picture is taken."""
+
+
 def main(arguments: list[str]) -> int:
     """Take the pictures through the suite's own server, so that they show what is tested."""
     if len(arguments) != 1:
@@ -15,8 +19,8 @@ def main(arguments: list[str]) -> int:
     folder = Path(arguments[0]).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["SCREENSHOTS"] = str(folder)
-    taken = [str(Path(__file__).with_name(name)) for name in ("test_pages.py", "test_back_office.py")]
-    return int(pytest.main(["-q", "-m", "browser", *taken, "-k", "screenshots or test_back_office"]))
+    here = Path(__file__).parent
+    return int(pytest.main(["-q", "-m", "browser", str(here), "-k", " or ".join(TAKEN)]))
 
 
 if __name__ == "__main__":

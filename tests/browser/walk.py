@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from django.urls import reverse
+
+from archive.curation import management_urls as managing
+from inspection.pages import urls as reading
 from tests.browser import shelf
 from tests.browser.shelf import LONGEST, NAMESPACE, PASSWORD, SECOND, Shelf
 
@@ -85,6 +89,7 @@ def views(here: Shelf) -> tuple[View, ...]:
         View("events", f"{ns}/events"),
         View("find", f"{ns}/find"),
         View("generations-none", f"{ns}/generations"),
+        View("configuration", f"{ns}/configuration"),
         View("people", f"{ns}/people", KEEPER),
         View("people-refused", f"{ns}/people", AUDITOR),
         View("tables", "/admin/"),
@@ -106,10 +111,40 @@ def views(here: Shelf) -> tuple[View, ...]:
     )
 
 
+POSTED: Final = frozenset({"sign-out", "bulk-preview"})
+"""Addresses that only a form leads to; what they answer is looked at where the form is sent."""
+NO_PAGES: Final = frozenset({"receipt-file", "generations-numbers"})
+"""Addresses that answer with a file or with numbers."""
+
+
+def resolved(here: Shelf) -> Iterator[View]:
+    """Every page that the address patterns have: as usual, empty, with the longest values, and refused."""
+    shelves = {
+        "usual": (NAMESPACE, here.revision, here.receipt, "runbooks/disk-full", 1),
+        "empty": (SECOND, here.revision, here.receipt, "nothing/here", 1),
+        "longest": (LONGEST, here.unbroken, "q" * 128, "s" * 128, 1),
+    }
+    patterns = [*reading.urlpatterns, *(one for one in managing.urlpatterns if one.name == "people")]
+    for pattern in patterns:
+        assert pattern.name is not None
+        if pattern.name in POSTED | NO_PAGES:
+            continue
+        takes = set(pattern.pattern.converters)
+        for kind, (ns, note, request, key, version) in shelves.items():
+            values = {"ns": ns, "note_id": note, "request_id": request}
+            address = reverse(pattern.name, kwargs={name: values[name] for name in takes})
+            address += {"source": f"?key={key}", "revocation": f"?version={version}"}.get(pattern.name, "")
+            user = KEEPER if pattern.name == "people" else CURATOR
+            yield View(f"{pattern.name}-{kind}", address, user)
+            if kind == "usual" and "ns" in takes:
+                yield View(f"{pattern.name}-refused", address, NEWCOMER)
+
+
 class Visitor:
     """Somebody in front of the browser, in one look; keeps what the console complains about."""
 
-    def __init__(self, browser: "Browser", site: str, looks: Looks) -> None:
+    def __init__(self, browser: "Browser", site: str, looks: Looks, *, dots: float = 1) -> None:
+        self._dots = dots
         self._browser, self._site, self._looks, self.looks = browser, site, looks, looks
         self._pages: dict[str | None, Page] = {}
         self.complaints: list[str] = []
@@ -122,6 +157,7 @@ class Visitor:
                 color_scheme=self._looks.scheme,
                 viewport={"width": self._looks.width, "height": self._looks.height},
                 reduced_motion="reduce",
+                device_scale_factor=self._dots,
             )
             page = context.new_page()
             page.on("console", lambda said: self.complaints.append(said.text) if _complains(said.text) else None)
