@@ -207,8 +207,11 @@ def _name(place: int) -> str:
 def _points(run: Run, place: int) -> Iterator[tuple[int, int]]:
     """The check points an act came to: which of its stops, and which turn of all let it go on from there."""
     turns = [turn for turn, name in enumerate(run.turns) if name == _name(place)]
-    for stop, (gate, turn) in enumerate(zip(run.walks[place].trace, turns, strict=True)):
-        if gate == "start" or gate.endswith((".A1", ".A2")):
+    trace = run.walks[place].trace
+    # A0 is asked on leaving the last stop outside the archive: the door, where they stop at it.
+    outside = trace.index("door") if "door" in trace else 0
+    for stop, (gate, turn) in enumerate(zip(trace, turns, strict=True)):
+        if stop == outside or gate.endswith((".A1", ".A2")):
             yield stop, turn
 
 
