@@ -7,8 +7,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, connections
@@ -26,6 +27,7 @@ from lychd.bench.ground import NAMESPACE, Ground, fresh, settle
 from lychd.evaluation.metrics import percentile
 
 _UNEXPECTED: Final = "unexpected"
+_BEFORE: Final = "of notes promoted before the recall began"
 _TOO_LONG: Final = "503, typed: they waited longer for the namespace than is allowed; 0 on a machine with room"
 
 
@@ -218,13 +220,13 @@ def waiting_writers(ground: Ground, scale: Scale) -> list[Figure]:
 
 def readers_beside_writers(ground: Ground, scale: Scale) -> list[Figure]:
     """Readers alone, then beside writers: they slow down by half at most and miss nothing that was there before."""
-    marks = [fresh("mark").replace("-", "") for _ in range(10)]
-    ground.promote_texts(
-        [f"{mark} {text}" for mark, text in zip(marks, ground.texts.passages(10, seed=0), strict=True)]
-    )
+    known = _Known(ground)
+    for _ in range(10):
+        known.add()
     settle()
-    alone, _ = _reading(ground, scale, marks, writers=0)
-    beside, written = _reading(ground, scale, marks, writers=scale.readers)
+    alone, _ = _reading(ground, scale, known, writers=0)
+    beside, written = _reading(ground, scale, known, writers=scale.readers)
+    unavailable = beside.counted["unavailable"] + written.counted["unavailable"]
     return [
         Figure(
             "load.readers.p99",
@@ -233,26 +235,53 @@ def readers_beside_writers(ground: Ground, scale: Scale) -> list[Figure]:
             percentile(alone.times, 0.99),
             "beside writers; baseline: alone; at most 1.5 times",
         ),
-        Figure("load.readers.misses", beside.counted["missed"], "misses", note="of notes promoted before"),
-        Figure("load.readers.errors", _others(beside, "answered", "missed"), "errors"),
+        Figure("load.readers.misses", alone.counted["missed"] + beside.counted["missed"], "misses", note=_BEFORE),
+        Figure("load.readers.found", beside.counted["found"], "notes", note=_BEFORE),
+        Figure("load.readers.unavailable", unavailable, "refusals", note=_TOO_LONG),
+        Figure("load.readers.errors", _others(beside, "answered", "found", "missed", "unavailable"), "errors"),
         Figure("load.readers.recalls", len(beside.times), "recalls"),
-        Figure("load.readers.written", written.counted["created"], "notes"),
-        Figure("load.readers.write_errors", _others(written, "created"), "errors"),
+        Figure("load.readers.written", written.counted["created"] + written.counted["promoted"], "notes"),
+        Figure("load.readers.promoted", written.counted["promoted"], "notes"),
+        Figure("load.readers.write_errors", _others(written, "created", "promoted", "unavailable"), "errors"),
     ]
 
 
-def _reading(ground: Ground, scale: Scale, marks: Sequence[str], *, writers: int) -> tuple[Outcomes, Outcomes]:
-    """Recall until the time is over, in turns a question of the set and a word of a note that is known to be there."""
+@dataclass
+class _Known:
+    """Promoted notes, each with a word that no other note has: whoever asks for that word has to be given that note."""
+
+    ground: Ground
+    notes: list[tuple[str, UUID]] = field(default_factory=list)
+
+    def add(self) -> None:
+        """Take one more in and promote it; it counts as known once that has been answered."""
+        word = fresh("mark").replace("-", "")
+        (wanted,) = self.ground.wanted(1)
+        marked = replace(wanted, text=f"{word} {wanted.text}")
+        note = intake(self.ground.caller, marked).note.id
+        promote(self.ground.caller, Transition(note, State.PROMOTED, 1))
+        self.notes.append((word, note))
+
+
+def _reading(ground: Ground, scale: Scale, known: _Known, *, writers: int) -> tuple[Outcomes, Outcomes]:
+    """Recall until the time is over, in turns a question of the set and the word of a note that is known by then."""
     questions = itertools.cycle(ground.asked(200))
     ends = time.monotonic() + scale.mixed_seconds
 
     def ask(place: int) -> str:
-        query, mark = next(questions), marks[place % len(marks)]
-        receipt = recall(ground.caller, LexicalRecall(fresh("q"), f"{mark} {query}"[:QUERY_MAX_CHARS])).receipt
-        return "answered" if receipt["outcome"] == "selected" else "missed"
+        if place % 2:
+            recall(ground.caller, LexicalRecall(fresh("q"), next(questions)[:QUERY_MAX_CHARS]))
+            return "answered"
+        # The newest in turns with those before it.
+        word, note = known.notes[-1 - place // 2 % 10]
+        receipt = recall(ground.caller, LexicalRecall(fresh("q"), word)).receipt
+        return "found" if [one["note_id"] for one in receipt["selected"]] == [str(note)] else "missed"
 
     def write(place: int) -> str:
-        return _taking_in(ground, ground.wanted(1)[0])()
+        if place % 5:
+            return _taking_in(ground, ground.wanted(1)[0])()
+        known.add()
+        return "promoted"
 
     read, written = Outcomes(), Outcomes()
 

@@ -4,6 +4,7 @@ import pytest
 
 from lychd.bench import runner, semantic_runner, texts
 from lychd.commands import grammar
+from tests.bench import loads
 from tests.evaluation.folders import written
 from tests.evaluation.outside import ran, scratch_databases
 
@@ -53,21 +54,7 @@ def test_a_batch_grows_by_less_than_a_statement_an_item(found):
 
 
 def test_loads_end_without_an_error(found):
-    """The error counts of the load rows: what has to be one is one, and nothing ends but as it may."""
-    load = {name.removeprefix("load."): figure["value"] for name, figure in found.items() if name.startswith("load.")}
-    scale = runner.EFFORTS["small"].load
-    assert [value for name, value in load.items() if name.endswith("errors")] == [0] * 7
-    # A machine without room may refuse a writer that waited too long; then it is told so, and nothing of it happened.
-    refused = {name.split(".")[0]: value for name, value in load.items() if name.endswith("unavailable")}
-    assert load["distinct.created"] == scale.intakes - refused["distinct"]
-    assert (load["same.created"], load["same.rows"]) == (scale.rounds, scale.rounds)
-    assert load["same.replayed"] == scale.rounds * (scale.same - 1) - refused["same"]
-    assert (load["identity.created"], load["identity.conflicts"]) == (1, scale.same - 1 - refused["identity"])
-    assert (load["decisions.accepted"], load["decisions.stale"]) == (1, scale.decisions - 1 - refused["decisions"])
-    assert load["waiting.created"] + load["waiting.unavailable"] == scale.waiting
-    assert load["waiting.partial"] == 0
-    assert load["readers.misses"] == 0
-    assert load["readers.recalls"] > 0
+    loads.require_exact(found, runner.EFFORTS["small"].load)
 
 
 def test_promotions_beside_recalls_are_committed_once_and_not_refused(found):
