@@ -55,6 +55,9 @@ def answer(request: HttpRequest, refusal: Refusal, headers: Mapping[str, str] | 
     )
     if refusal.status == 401:
         response["WWW-Authenticate"] = "Bearer"
+    if isinstance(refusal, refusals.ArchiveTimeout):
+        # Whoever waited too long for a namespace that others held may come again as soon as they are served.
+        response["Retry-After"] = "1"
     return response
 
 

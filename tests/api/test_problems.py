@@ -32,6 +32,7 @@ def test_every_refusal_has_its_document(kind):
     assert told["items"] == []
     assert told["correlation_id"] == "c-1"
     assert ("WWW-Authenticate" in answer) == (kind.status == 401)
+    assert answer.get("Retry-After") == ("1" if kind is refusals.ArchiveTimeout else None)
 
 
 @pytest.mark.parametrize("kind", list(refusals.every()), ids=lambda kind: kind.code)
