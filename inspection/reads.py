@@ -435,8 +435,10 @@ def decisions_by_day(caller: Caller) -> tuple[Day, ...]:
 # --- configuration ---------------------------------------------------------------------------------------------------
 
 
-def configuration(subject: str | None, namespace: str | None = None) -> dict[str, Any]:
+def configuration(subject: Caller | str | None, namespace: str | None = None) -> dict[str, Any]:
     """Return the configured profile for whoever may discover it; no archive table is read (R-L-120..123, 0.2).
+
+    Somebody who was met at the door of a namespace already is told of that one.
 
     Without a namespace it lists those in which the subject holds a current grant of this action, at most 100. It says
     nothing about whether a configuration fits material that is already retained.
@@ -444,7 +446,9 @@ def configuration(subject: str | None, namespace: str | None = None) -> dict[str
     bindings.require_profile()
     if subject is None:
         raise AuthorityRefused
-    if namespace is not None:
+    if isinstance(subject, Caller):
+        callers, subject = [subject], subject.subject
+    elif namespace is not None:
         callers = [Caller.in_namespace(subject, namespace)]
     else:
         with reading():

@@ -36,6 +36,7 @@ AFTER: Final = 15
 """How many lines of the queue are shown on either side of the candidate."""
 ALIKE_LOOKED_AT: Final = 8
 ALIKE_SHOWN: Final = 3
+ALIKE_WORDS: Final = 40
 ALIKE_LEAST: Final = 0.35
 ALIKE_CHARS: Final = 4_096
 """Three letters at a time are compared over the beginning of both texts, so that the longest pair costs no more."""
@@ -342,10 +343,12 @@ def _similar(namespace: Namespace, reviewed: Reviewed) -> tuple[Similar, ...]:
 
 
 def telling_words(text: str) -> str:
-    """The longest words of a text, which are the rarest more often than not, as long as a query may be."""
+    """The longest words of a text, which are the rarest more often than not; no more than a query may hold."""
     taken: list[str] = []
     room = limits.QUERY_MAX_CHARS
     for word in sorted(set(re.findall(r"\w+", text)), key=lambda word: (-len(word), word)):
+        if len(taken) == ALIKE_WORDS:
+            break
         if len(word) >= room:
             continue
         taken.append(word)

@@ -81,7 +81,7 @@ def _coverage(caller: Caller) -> tuple[Progress, ...]:
 @in_namespace(*_GET)
 def configuration(request: HttpRequest, caller: Caller) -> HttpResponse:
     """What is configured for a namespace today; it says nothing of what is retained (R-L-123)."""
-    (told,) = reads.configuration(caller.subject, caller.namespace)["bindings"]
+    (told,) = reads.configuration(caller)["bindings"]
     shown = {"ns": caller.namespace, "told": told, "policy": limits.LEXICAL_POLICY, "named": named_generation(caller)}
     return render(request, "pages/configuration.html", shown)
 

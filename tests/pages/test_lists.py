@@ -149,3 +149,17 @@ def test_a_list_costs_the_same_however_much_there_is(
     inspector.get(NS)
     with django_assert_num_queries(queries):
         assert inspector.get(NS + address).status_code == 200
+
+
+def test_the_first_page_says_what_it_checked_and_how_it_is_mended(nursery, inspector, superuser):
+    page = told(inspector.get(NS))
+    assert "The index has the words of all 1 promoted notes." in page
+    assert "They were cut by the lexer that this server has today." in page
+    with superuser.transaction():
+        superuser.execute("SET LOCAL session_replication_role = replica")
+        superuser.execute("UPDATE archive_corpus SET notes = 7")
+        superuser.execute("UPDATE archive_namespace SET lexer_fingerprint = %s", ["0" * 64])
+    page = told(inspector.get(NS))
+    assert "The index counts 7 promoted notes, and there are 1." in page
+    assert "The words were cut by another lexer than this server has today." in page
+    assert f"lychd lexical rebuild --namespace {cast.GARDEN}" in page
