@@ -69,7 +69,7 @@ def test_twice_as_large_nothing_is_lost_and_nothing_scrolls_sideways(handbook, s
     """200 % of a window of 1280 is a window of 640 with twice the dots."""
     wide = walk.Visitor(browser, site, walk.LOOKS[0])
     large = walk.Visitor(browser, site, walk.Looks("light", 640, 400), dots=2)
-    found: list[str] = []
+    found = []
     for view in walk.views(handbook):
         before = looking.words(wide.visit(view))
         page = large.visit(view)

@@ -608,7 +608,11 @@ AUTHORITY: Final = (
     ),
     Fault(
         "authority: a page offers what nobody granted",
-        Code("archive.curation.reading:decisions", "authority.decide(questions, Point.A0)", "[True] * len(questions)"),
+        Code(
+            "archive.curation.reading:decisions",
+            "authority.decide([question.asked for _, question in possible], Point.A0)",
+            "[True] * len(possible)",
+        ),
         ("tests/pages/test_note.py::test_only_what_is_granted_is_offered",),
         ("archive.curation.reading:decisions decide A0",),
     ),

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from archive.operations import host
-from archive.operations.recall import Publication
+from archive.publication import Publication
 from archive.refusals import IntegrityFailure, Internal, InvalidRequest, Refusal
 from semantic import leases
 from semantic.models import Derivation, Generation

@@ -118,7 +118,7 @@ def test_the_explorer_finds_what_is_wrong(crew, owner, settings, name):
     planting, meeting = PLANTED[name]
     (wanted,) = (one for one in MEETINGS if str(one) == meeting)
 
-    with planting.planted():  # type: ignore[attr-defined]
+    with planting.planted():
         explored = met(wanted, crew, owner, settings)
 
     assert len(explored.bad) == 1, f"{explored.schedules} schedules and nothing found"
