@@ -17,7 +17,6 @@ from tests.racing.world import (
     REBUILD,
     RECALL,
     RECALL_REPLAY,
-    RESOLVE,
     REVIEW,
     REVOKE_1,
     REVOKE_2,
@@ -38,7 +37,6 @@ OVERTAKEN = endings(*((word, "migrated, rebuild needed") for word in ("authority
 
 # What the fences of an archive rest on, walked whole at every change; the pairs of the table are in test_every_pair.py.
 EVERY_CHANGE = [
-    Meeting((INTAKE, INTAKE)),
     Meeting((INTAKE, INTAKE_OTHER)),
     Meeting((INTAKE, INTAKE), begins=world.bare),
     Meeting((PROMOTE_2, PROMOTE_3)),
@@ -46,19 +44,18 @@ EVERY_CHANGE = [
     Meeting((RECALL, REVOKE_1)),
     Meeting((RECALL, RECALL), JOINED),
     Meeting((INTAKE, INTAKE_ALIKE)),
-    Meeting((INTAKE, INTAKE_BATCH)),
     Meeting((INTAKE_AGAIN, REVOKE_2)),
     Meeting((PROMOTE_2, REVOKE_2)),
-    Meeting((MOVE_BATCH, PROMOTE_3)),
     Meeting((FLAG, REVOKE_1)),
     Meeting((PROMOTE_2, SECOND_PERSON)),
-    Meeting((RESOLVE, REVOKE_1)),
     Meeting((REVIEW, REVOKE_2)),
     Meeting((REBUILD, PROMOTE_2)),
     Meeting((REBUILD, RECALL), endings(("rebuilt 1", "capability_not_ready"))),
     Meeting((REBUILD, REBUILD)),
 ]
 NOW_AND_THEN = [
+    Meeting((INTAKE, INTAKE_BATCH)),
+    Meeting((MOVE_BATCH, PROMOTE_3)),
     Meeting((INTAKE, INTAKE_OTHER), begins=world.bare),
     Meeting((INTAKE_BATCH, INTAKE_BATCH)),
     Meeting((MOVE_BATCH, MOVE_BATCH)),
