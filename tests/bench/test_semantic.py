@@ -63,7 +63,9 @@ def test_derivation_is_measured_beside_the_bare_model(tmp_path):
     answer = ran(*("bench", "derivation", "--policy", "semantic", "--effort", "small", "--json", "--texts", folder))
     assert answer.code == 0, answer.err
     figures = {figure["name"]: figure for figure in answer.document["figures"]}
-    assert figures.keys() == {"derivation.passages", "derivation.documents"}
+    assert figures.keys() == {
+        f"derivation.{texts}{rival}" for texts in ("passages", "documents") for rival in ("", ".eights")
+    }
     assert all(figure["baseline"] > 0 for figure in figures.values())
 
 
