@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import redis
 from django.conf import settings as django_settings
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
@@ -29,7 +30,7 @@ from archive.operations.migration import migrate
 from archive.operations.resolution import resolve
 from archive.refusals import AuthorityRefused, NamespaceNotServed
 from inspection import reads
-from lychd import embedded
+from lychd import broker, embedded
 from tests import cast
 from tests.scenarios.acts import ACTS, READS, Scene, scene
 from tests.scenarios.counting import Counts, refused
@@ -209,7 +210,7 @@ DERIVATION = {"generation": "g-1", "embed_profile": "model.embed@1", "embed_bind
 
 
 def test_s087_semantic_recall_without_derivation_stops_the_start(settings):
-    told = failing("archive.E002", settings, LYCHD_ARCHIVE=archive_with(settings, semantic=True))
+    told = failing("archive.E002", settings, LYCHD_ARCHIVE=archive_with(settings, semantic=True, derivation=None))
     assert "derivation" in told
 
 
@@ -303,7 +304,7 @@ def fresh_database(owner):
     """A database of its own, migrated; its address for the service and for the owner."""
     if not django_settings.LYCHD_EMBEDDED:
         pytest.skip("the server of DATABASE_URL may not let the suite make a second database")
-    name, state = "fresh_start", django_settings.LYCHD_STATE_DIR
+    name, state = f"fresh_start_{os.getpid()}", django_settings.LYCHD_STATE_DIR
     embedded.drop_database(state, name)
     embedded.create_database(state, name)
     server = embedded.Server(state, embedded.socket_dir(state))
@@ -315,7 +316,17 @@ def fresh_database(owner):
     embedded.drop_database(state, name)
 
 
-def test_s088_starting_and_reading_write_nothing(fresh_database, tmp_path):
+ALL_ON = {
+    "LYCHD_DERIVATION_GENERATION": "notes-1",
+    "LYCHD_DERIVATION_EMBEDDER": "stand-in",
+    "LYCHD_TEST_EMBEDDER": "true",
+    "LYCHD_SEMANTIC": "true",
+}
+
+
+@pytest.mark.parametrize("features", [{}, ALL_ON], ids=["words alone", "all features"])
+def test_s088_starting_and_reading_write_nothing(fresh_database, tmp_path, features):
+    fresh_database = {**fresh_database, **features}
     migrated = managed("migrate", "--database", "owner", "--no-input", state=tmp_path, **fresh_database)
     assert migrated.returncode == 0, migrated.stderr
     with psycopg.connect(fresh_database["DATABASE_OWNER_URL"], autocommit=True) as owner:
@@ -325,6 +336,9 @@ def test_s088_starting_and_reading_write_nothing(fresh_database, tmp_path):
             answered(port, "/readyz")
             answered(port, "/api/v1/configuration")
             answered(port, "/")
+        if features:
+            with worked(tmp_path, fresh_database) as worker:
+                assert worker.poll() is None
         for command in (("check", "--database", "default"), ("showmigrations",), ("migrate", "--check")):
             ended = managed(*command, state=tmp_path, **fresh_database)
             assert ended.returncode == 0, ended.stderr
@@ -338,7 +352,7 @@ def test_s088_starting_and_reading_write_nothing(fresh_database, tmp_path):
             timeout=120,
         )
         assert read.returncode == 0, read.stderr
-        assert read.stdout.split() == ["read"] * len(READS)
+        assert read.stdout.split() == ["read"] * (len(READS) + len(features and DERIVED_READS))
         after = rows(owner)
 
     filled = {name: count for name, count in after.items() if name.startswith(("archive_", "semantic_")) and count}
@@ -352,10 +366,12 @@ def test_s088_starting_and_reading_write_nothing(fresh_database, tmp_path):
     }
 
 
+DERIVED_READS = ("discover", "generations", "generation", "derivation", "derivations")
 READING = """
 import django, os
 os.environ["DJANGO_SETTINGS_MODULE"] = "lychd.settings"
 django.setup()
+from django.conf import settings
 from archive.authority import Action, Caller
 from archive.operations import host
 from archive.refusals import Absent
@@ -369,12 +385,54 @@ for name in READS:
     except Absent:
         pass
     print("read")
+if settings.LYCHD_ARCHIVE["derivation"]:
+    from uuid import uuid4
+    from inspection import derivations
+    from inspection.cursors import PageRequest
+    from semantic.operations.generations import discover
+    caller = Caller.in_namespace("omar", "garden")
+    for read in (
+        lambda: discover(caller),
+        lambda: derivations.generations(caller),
+        lambda: derivations.generation(caller, "notes-1"),
+        lambda: derivations.derivation(caller, uuid4()),
+        lambda: derivations.list_derivations(caller, PageRequest()),
+    ):
+        try:
+            read()
+        except Absent:
+            pass
+        print("read")
 """
 
 
 def environment(state: Path, variables: dict[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}
     return {**kept, "LYCHD_STATE_DIR": str(state), "LYCHD_ARCHIVE_PROFILE": "local-public-notes@1", **variables}
+
+
+@contextmanager
+def worked(state: Path, variables: dict[str, str]) -> "Iterator[subprocess.Popen[bytes]]":
+    """A worker with a broker of its own, which waits for its first message; ended at the end."""
+    embedded.make_state(state / "broker-of-its-own")
+    address = broker.start_broker(state / "broker-of-its-own")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lychd.console", "worker"],
+        env=environment(state, {**variables, "REDIS_URL": address}),
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        with redis.Redis.from_url(address) as client:
+            while not any(one["cmd"] == "brpop" for one in client.client_list()):
+                assert process.poll() is None, "the worker ended before it listened"
+                time.sleep(0.1)  # nothing is raced: the loop ends with the process or with its first wait
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+        broker.stop_broker(state / "broker-of-its-own")
 
 
 @contextmanager
