@@ -67,6 +67,7 @@ _PAGE: Final = """<!DOCTYPE html>
 <title>LychD Archive: the API</title>
 <link rel="icon" href="{}">
 <link rel="stylesheet" href="{}">
+<link rel="stylesheet" href="{}">
 </head>
 <body>
 <div id="swagger-ui" data-schema="{}"></div>
@@ -95,6 +96,7 @@ class Docs(_Described):
                 _PAGE,
                 static(f"{_DIST}/favicon-32x32.png"),
                 static(f"{_DIST}/swagger-ui.css"),
+                static("lychd/api-docs.css"),
                 reverse("api-schema"),
                 static(f"{_DIST}/swagger-ui-bundle.js"),
                 static("lychd/api-docs.js"),
