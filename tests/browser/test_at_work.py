@@ -101,8 +101,8 @@ def test_too_many_wrong_passwords_shut_the_sign_in(handbook, browser, throttled,
             page.goto(f"{server.url}/sign-in")
             page.fill("#id_username", walk.CURATOR)
             page.fill("#id_password", "wrong")
-            page.keyboard.press("Enter")
-            page.wait_for_load_state()
+            with page.expect_navigation():
+                page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="Too many wrong passwords")).to_be_visible()
         assert [*looking.faults(page, Axe()), *looking.unseen_focus(page)] == []
         walk.photograph(page, f"locked-out-{looks.name}")
