@@ -34,6 +34,8 @@ from semantic.requests import SemanticRecall
 GENERATION: Final = "measured"
 _ROLES: Final = ("operator", "deriver")
 _TOGETHER: Final = 256
+_PASS: Final = 8
+"""On a processor eight texts of one length go through sooner than the library's 32."""
 
 
 class ModelMissing(RuntimeError):
@@ -137,7 +139,7 @@ class BruteForce:
             yield query.id, Answered([documents[place].id for place in nearest], seconds)
 
     def _encoded(self, texts: Sequence[str]) -> Any:
-        return self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
+        return self._model.encode(list(texts), batch_size=_PASS, normalize_embeddings=True, show_progress_bar=False)
 
 
 def opened() -> Any:
