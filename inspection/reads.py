@@ -286,6 +286,37 @@ def receipt(caller: Caller, request_id: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """A receipt, and the requests whose receipts came just before and just after it."""
+
+    receipt: dict[str, Any]
+    earlier: str | None
+    later: str | None
+
+
+def receipt_in_place(caller: Caller, request_id: str) -> Placed:
+    """Return a receipt as `receipt` does, with the way to the two beside it."""
+    well_formed("/request_id", request_id)
+
+    def look(namespace: Namespace | None) -> Placed:
+        row = None if namespace is None else Recall.objects.filter(namespace=namespace, request_id=request_id).first()
+        if namespace is None or row is None:
+            raise ReceiptAbsent
+        others, at = Recall.objects.filter(namespace=namespace), row.created_at
+        # The bound on the time alone lets the index begin at this row.
+        before = others.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=row.id), created_at__lte=at)
+        after = others.filter(Q(created_at__gt=at) | Q(created_at=at, id__gt=row.id), created_at__gte=at)
+        earlier, later = before.order_by("-created_at", "-id"), after.order_by("created_at", "id")
+        return Placed(
+            receipts.opened(row, namespace.key),
+            earlier.values_list("request_id", flat=True).first(),
+            later.values_list("request_id", flat=True).first(),
+        )
+
+    return _read(caller, Action.INSPECT_RECEIPT, {"request_id": request_id, "part": "place"}, look)
+
+
+@dataclass(frozen=True, slots=True)
 class ReceiptLine:
     """One receipt in a list."""
 

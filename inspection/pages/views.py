@@ -190,10 +190,12 @@ def _moved_on(request: HttpRequest, caller: Caller, record: NoteRecord) -> HttpR
 @in_namespace(*_GET)
 def receipt(request: HttpRequest, caller: Caller, request_id: str) -> HttpResponse:
     """One receipt, with its digest computed again from what is stored."""
-    told = reads.receipt(caller, request_id)
+    placed = reads.receipt_in_place(caller, request_id)
+    told = placed.receipt
     shown = {
         "ns": caller.namespace,
         "receipt": told,
+        "placed": placed,
         "canonical": json.dumps(told, indent=2, sort_keys=True, ensure_ascii=False),
     }
     return render(request, "pages/receipt.html", shown)

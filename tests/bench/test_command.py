@@ -87,3 +87,22 @@ def test_passages_have_the_words_of_their_source_and_repeat_with_their_seed():
     known = {word for words in handbook.words for word in words}
     assert {word for passage in passages for word in passage.split()} <= known
     assert all(handbook.questions)
+
+
+@pytest.mark.parametrize(
+    ("name", "promised"),
+    [
+        ("review", {"review.300.p50", "review.300.p95", "review.300.statements"}),
+        ("lists", {"lists.1200.home.p95", "lists.1200.notes.middle.p95", "lists.1200.slowest"}),
+    ],
+)
+def test_pages_are_measured_beside_themselves_with_little_in_them(name, promised):
+    before = scratch_databases()
+    answer = ran("bench", name, "--effort", "small", "--json")
+    assert answer.code == 0, answer.err
+    found = {figure["name"]: figure for figure in answer.document["figures"]}
+    assert found.keys() >= promised
+    assert all(figure["ratio"] for figure in found.values() if figure["unit"] == "ms")
+    if name == "review":
+        assert found["review.300.statements"]["value"] <= 12
+    assert scratch_databases() == before

@@ -28,6 +28,19 @@ def test_what_was_left_out_is_named(nursery, bob, inspector):
     assert "A miss" in page
 
 
+def test_the_receipts_before_and_after_are_led_to(nursery, bob, inspector):
+    for number in (1, 2):
+        cast.asked(bob, request_id=f"q-later-{number}")
+    first, middle, last = (
+        inspector.get(f"{NS}/receipts/{name}").content.decode() for name in ("q-roses", "q-later-1", "q-later-2")
+    )
+    assert f'rel="next" href="{NS}/receipts/q-later-1"' in first
+    assert 'rel="prev"' not in first
+    assert f'rel="prev" href="{NS}/receipts/q-roses"' in middle
+    assert f'rel="next" href="{NS}/receipts/q-later-2"' in middle
+    assert 'rel="next"' not in last
+
+
 def test_a_miss_is_an_answer(nursery, bob, inspector):
     cast.asked(bob, "zeppelin", request_id="q-miss")
     answer = inspector.get(f"{NS}/receipts/q-miss")
@@ -65,5 +78,5 @@ def test_a_receipt_that_is_not_there_is_a_page_of_its_own(nursery, inspector):
 
 def test_the_page_of_a_receipt_costs_so_many_queries(nursery, inspector, django_assert_num_queries):
     inspector.get(NS)
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(12):
         inspector.get(f"{NS}/receipts/q-roses")

@@ -104,6 +104,7 @@ ACTS: dict[str, Act] = {
     "decisions_by_day": Act(Action.INSPECT_METADATA, lambda caller, at: reads.decisions_by_day(caller), retained=False),
     "overview": Act(Action.INSPECT_METADATA, lambda caller, at: reads.overview(caller), retained=False),
     "receipt": Act(Action.INSPECT_RECEIPT, lambda caller, at: reads.receipt(caller, at.receipt)),
+    "receipt_in_place": Act(Action.INSPECT_RECEIPT, lambda caller, at: reads.receipt_in_place(caller, at.receipt)),
     "list_receipts": Act(Action.INSPECT_RECEIPT, lambda caller, at: reads.list_receipts(caller, PAGE), retained=False),
     "archive": Act(Action.ARCHIVE, lambda caller, at: archive(caller, Transition(at.promoted, State.ARCHIVED, 2))),
     "revoke": Act(
@@ -126,5 +127,6 @@ READS = (
     "overview",
     "decisions_by_day",
     "receipt",
+    "receipt_in_place",
     "list_receipts",
 )

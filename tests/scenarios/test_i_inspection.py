@@ -217,7 +217,7 @@ def test_s136_an_absent_namespace_lists_empty_and_stays_absent(alice, counts: Co
 @pytest.mark.parametrize("name", [*READS, "desk"])
 def test_s137_every_read_is_read_only_and_writes_nothing(garden, alice, bob, counts: Counts, name):
     at = scene(alice, bob)
-    caller = garden.caller("otto") if name.endswith(("receipt", "receipts")) else alice
+    caller = garden.caller("otto") if "receipt" in name else alice
     counts.mark()
 
     with looked_at() as asked:
