@@ -136,6 +136,39 @@ def test_without_its_bound_the_first_pass_would_be_wrong(namespace, owner):
     assert differences(namespace, field.queries, slack=0.0)[1] > 0
 
 
+def halved(vector: bytes) -> list[float]:
+    """A vector as half precision keeps it."""
+    return list(struct.unpack(f"<{DIMENSIONS}e", struct.pack(f"<{DIMENSIONS}e", *vectors.components(vector))))
+
+
+def test_two_that_half_precision_turns_around_are_put_right(namespace, owner):
+    chance = random.Random(8)
+    query = unit([1.0, 1.0, 1.0, *[0.0] * 1021])
+    made = [unit([*(1 + chance.gauss(0, 0.01) for _ in range(3)), *[0.0] * 1021]) for _ in range(200)]
+
+    def product(one, other):
+        return math.fsum(a * b for a, b in zip(one[:3], other[:3], strict=True))
+
+    scored = [
+        (product(vectors.components(one), vectors.components(query)), product(halved(one), halved(query)), one)
+        for one in made
+    ]
+    # The first is nearer, and half precision says the opposite, by as much as can be found.
+    gap, nearer, further = max(
+        ((min(a[0] - b[0], b[1] - a[1]), a[2], b[2]) for a in scored for b in scored), key=lambda found: found[0]
+    )
+    assert gap > 1e-5
+    ids = stock(owner, Namespace.objects.get().id, Generation.objects.get().id, [(nearer, True), (further, True)])
+
+    def first(slack: float) -> list[Any]:
+        with shared(namespace.binding) as held:
+            ranking = exact.rank(held, Generation.objects.get(), query, top_k=1, min_cosine=-1.0, slack=slack)
+        return [row.note_id for row in ranking.rows]
+
+    assert first(1.0) == [ids[0][0]]
+    assert first(0.0) == [ids[1][0]], "the bound is good for nothing here"
+
+
 def test_the_bound_holds_for_every_row(namespace, owner):
     field = Field(seed=3, rows=300, centres=10, ties=20)
     stock(owner, Namespace.objects.get().id, Generation.objects.get().id, field.rows)

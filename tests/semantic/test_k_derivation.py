@@ -3,6 +3,7 @@
 import json
 import struct
 import threading
+import time
 from uuid import UUID, uuid4
 
 import pytest
@@ -13,7 +14,7 @@ from archive.lifecycle import State as NoteState
 from archive.operations.transition import archive, promote, revoke
 from archive.refusals import AuthorityRefused, Refusal
 from inspection import derivations
-from semantic import leases, vectors
+from semantic import leases, limits, vectors
 from semantic.models import Derivation
 from semantic.operations.attempts import Attempt, run_attempt, run_attempts
 from semantic.operations.generations import register, retire
@@ -258,6 +259,19 @@ def test_a_live_attempt_cannot_be_taken_even_by_a_retry(note, dora, script, sett
 def test_c6_a_completion_that_waited_past_its_deadline_is_refused(note, dora, script, superuser):
     record = acts.prepared(dora, note)
     script.before = lambda: age(superuser, record.id)
+
+    with pytest.raises(AttemptFenced):
+        run_attempt(dora, attempt_of(record))
+
+    assert row_of(record.id).vector is None
+    assert derivations.derivation(dora, record.id).state == "expired"
+
+
+@pytest.mark.slow
+def test_s171_an_embedder_that_takes_longer_than_a_minute_stores_nothing(note, dora, script):
+    """By the real clock: nobody has moved a deadline here."""
+    record = acts.prepared(dora, note)
+    script.before = lambda: time.sleep(limits.ATTEMPT_SECONDS + 1)
 
     with pytest.raises(AttemptFenced):
         run_attempt(dora, attempt_of(record))

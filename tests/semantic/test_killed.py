@@ -272,7 +272,7 @@ def house(outside: Callable[..., Any], tmp_path: Path) -> Iterator[House]:
         with embedded.sharing(state / "main", broker=True):
             made = House(state, outside, tmp_path)
             made.run("init")
-            made.run("grant", "give", "curator", "operator", "deriver")
+            made.run("grant", "give", "curator", "operator", "deriver", "recaller")
             made.take("roses", "Roses want morning sun.")
             made.run("generation", "register", "--as", "curator")
             yield made
@@ -328,3 +328,17 @@ def test_a_database_that_is_killed_during_an_embedding_keeps_the_claim_and_gets_
     until(lambda: house.rows()[1:] == [("complete", 1, None, True, True)], "the worker never came back")
     assert held_worker.poll() is None
     assert len((house.folder / "embedded").read_text().splitlines()) == 2
+
+
+@pytest.mark.slow
+def test_s240_after_a_death_of_the_database_status_and_resolution_by_meaning_answer_as_before(house):
+    assert house.run("derive", "--all", "--as", "curator")["outcomes"] == {"complete": 1}
+    told = house.run("semantic", "recall", "roses", "--min-cosine", "0.1", "--as", "curator")
+    asked = ("semantic", "resolve", told["receipt"]["request_id"], "--as", "curator")
+    before = house.rows(), house.run(*asked), house.run("generation", "status", "--as", "curator")
+    assert [one["data"]["text"] for one in before[1]["sources"]] == ["Roses want morning sun."]
+
+    house.kill_server()
+    embedded.start(house.state / "main")
+
+    assert (house.rows(), house.run(*asked), house.run("generation", "status", "--as", "curator")) == before
