@@ -54,6 +54,9 @@ EVERY_CHANGE = [
     Meeting((REBUILD, REBUILD)),
 ]
 NOW_AND_THEN = [
+    Meeting((INTAKE, PROMOTE_2)),
+    Meeting((INTAKE, ARCHIVE_1)),
+    Meeting((INTAKE, REVOKE_1)),
     Meeting((INTAKE, INTAKE_BATCH)),
     Meeting((MOVE_BATCH, PROMOTE_3)),
     Meeting((INTAKE, INTAKE_OTHER), begins=world.bare),
