@@ -9,12 +9,16 @@ import os
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from queue import SimpleQueue
 from threading import Thread
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from tests.faults import session
+
+if TYPE_CHECKING:
+    from tests.faults.planting import Fault
 
 PROCESSES = 2
 
@@ -39,10 +43,10 @@ def main() -> int:
 
     started = time.monotonic()
     lines: SimpleQueue[dict[str, str] | None] = SimpleQueue()
-    count = min(PROCESSES, len(faults))
-    for shard in range(count):
-        _start(shard, faults[shard::count], lines)
-    found, troubles, open_ = 0, [], count
+    shards = _shared_out(faults)
+    for place, shard in enumerate(shards):
+        _start(place, shard, lines)
+    found, troubles, open_ = 0, [], len(shards)
     while open_:
         line = lines.get()
         if line is None:
@@ -64,14 +68,29 @@ def _set_up() -> None:
     django.setup()
 
 
-def _start(shard: int, faults: Sequence[object], lines: "SimpleQueue[dict[str, str] | None]") -> None:
+def _shared_out(faults: "Sequence[Fault]") -> "list[list[Fault]]":
+    """Share faults out among the processes, those of one test to one process: it runs green before and after them."""
+    groups: dict[tuple[str, ...], list[Fault]] = defaultdict(list)
+    for fault in faults:
+        groups[fault.tests].append(fault)
+    shards: list[list[Fault]] = [[] for _ in range(PROCESSES)]
+    loads = [0] * PROCESSES
+    for tests, group in sorted(groups.items(), key=lambda one: -len(one[1])):
+        least = loads.index(min(loads))
+        shards[least] += group
+        # Each test runs twice besides, whatever number of faults it answers for.
+        loads[least] += len(group) + 2 * len(tests)
+    return [shard for shard in shards if shard]
+
+
+def _start(shard: int, faults: "Sequence[Fault]", lines: "SimpleQueue[dict[str, str] | None]") -> None:
     reading, writing = os.pipe()
-    files = sorted({test.split("::")[0] for fault in faults for test in fault.tests})  # type: ignore[attr-defined]
+    files = sorted({test.split("::")[0] for fault in faults for test in fault.tests})
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q", "-p", "tests.faults.session", *files],
         env={
             **os.environ,
-            session.NAMES: json.dumps([fault.name for fault in faults]),  # type: ignore[attr-defined]
+            session.NAMES: json.dumps([fault.name for fault in faults]),
             session.REPORT: str(writing),
             session.SHARD: str(shard),
         },
