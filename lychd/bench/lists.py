@@ -11,19 +11,22 @@ from urllib.parse import urlencode
 from archive import limits
 from archive.authority import Caller
 from archive.lifecycle import State
-from archive.models import LifecycleEvent, Note, Recall
+from archive.models import LifecycleEvent, Namespace, Note, Recall
 from archive.operations.intake import intake_many
 from archive.operations.recall import recall
 from archive.operations.transition import transition_many
 from archive.requests import Intake, LexicalRecall, Transition
 from inspection.admin.tables import TABLES
 from inspection.cursors import List
+from lychd.bench.copies import multiply
 from lychd.bench.figures import Figure
 from lychd.bench.ground import Progress, fresh, settle
 from lychd.bench.visits import Visitor
 from lychd.evaluation.metrics import percentile
 
 FEW: Final = 1_000
+OWN: Final = 4_000
+"""So many are taken in through the operations; what more there is to be is copied from them."""
 RECEIPTS: Final = 300
 _ROLES: Final = ("curator", "writer", "recaller", "inspector", "operator", "deriver")
 _REVISIONS: Final = 4
@@ -31,7 +34,7 @@ _REVISIONS: Final = 4
 
 def measure(notes: int, rounds: int, progress: Progress) -> list[Figure]:
     """Open every list in turns with its little twin; of each the slowest but one in twenty, and the slowest of all."""
-    few, many = (_filled(count, progress) for count in (FEW, notes))
+    few, many = _filled(FEW, progress), _filled(notes, progress)
     settle()
     pairs = list(zip(addresses(few), addresses(many), strict=True))
     times: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for (name, _), _ in pairs}
@@ -107,10 +110,11 @@ def _middle(rows: Any) -> Any:
 def _filled(notes: int, progress: Progress) -> Visitor:
     """Take so many notes in, four revisions a source; a quarter waits, the others were decided about in every way."""
     visitor = Visitor(f"looks-at-{notes}", _ROLES, f"notes-{notes}")
+    own = min(notes, OWN)
     caller = Caller.in_namespace(visitor.subject, visitor.namespace)
     wanted = (
         Intake(fresh("r"), f"s-{n // _REVISIONS}", str(n % _REVISIONS), f"Entry {n} of the list, page {n // 50}.")
-        for n in range(notes)
+        for n in range(own)
     )
     done = 0
     while slice_ := list(itertools.islice(wanted, limits.BATCH_INTAKE_MAX)):
@@ -121,7 +125,10 @@ def _filled(notes: int, progress: Progress) -> Visitor:
             for answer in transition_many(caller, steps[start : start + limits.BATCH_TRANSITION_MAX]):
                 answer.given()
         done += len(ids)
-        progress(f"{notes} notes", done, notes)
+        progress(f"{own} notes", done, own)
     for n in range(RECEIPTS):
         recall(caller, LexicalRecall(fresh("q"), f"entry {n}"))
+    if notes > own:
+        progress(f"{notes} notes, the others copied", 0, 1)
+        multiply(Namespace.objects.get(key=visitor.namespace).id, notes // own - 1)
     return visitor
