@@ -269,7 +269,7 @@ HELD: Final = (
     Fault(
         "hold: intakes of one revision race without it",
         Code("archive.operations.intake:intake", "locked(", f"{LOOSE}locked("),
-        (f"{PAIRS}[intake x intake of other bytes]",),
+        (f"{PAIRS}[intake x intake of other bytes*",),
     ),
     Fault(
         "hold: promotions of one source race without it",
