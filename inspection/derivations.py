@@ -15,6 +15,7 @@ from django.db.models import Count, Exists, OuterRef, Q
 from archive.authority import Action, Caller
 from archive.lifecycle import State as NoteState
 from archive.models import Namespace, Note
+from archive.requests import Checker
 from archive.transactions import moment
 from inspection.cursors import List, Page, PageRequest
 from inspection.reads import _read
@@ -78,6 +79,9 @@ def generations(caller: Caller) -> tuple[GenerationStatus, ...]:
 
 def generation(caller: Caller, reference: str) -> GenerationStatus:
     """Read one generation; raises `GenerationAbsent`."""
+    check = Checker()
+    check.identifier("/reference", reference)
+    check.settle()
 
     def look(namespace: Namespace | None) -> GenerationStatus:
         row = None if namespace is None else Generation.objects.filter(namespace=namespace, reference=reference).first()

@@ -177,6 +177,14 @@ def test_generations_are_read_and_not_registered_over_http(agents, ready, otto):
     assert agents["ivy"].get(f"/ns/garden/generations/{GENERATION}").json()["state"] == "retired"
 
 
+@pytest.mark.parametrize("reference", ["notes%00", "n%C3%B6tes", "x" * 129, "-notes"])
+def test_a_generation_that_nothing_can_be_called_is_a_wrong_request(agents, reference):
+    answer = agents["ivy"].get(f"/ns/garden/generations/{reference}")
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
+    assert [fault["pointer"] for fault in answer.json()["errors"]] == ["/reference"]
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [
