@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Final
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connections
@@ -24,16 +25,19 @@ from lychd.evaluation.sets import Group, Query
 from lychd.evaluation.shelves import Shelf, in_order
 from lychd.roles import OWNER_ALIAS
 from semantic import limits
+from semantic.lifecycle import EXPIRED
 from semantic.operations import generations
 from semantic.operations.attempts import Attempt, run_attempts
 from semantic.operations.preparation import prepare_many
 from semantic.operations.recall import recall
 from semantic.presets import MINILM, MINILM_PACKAGE
+from semantic.refusals import AttemptFenced
 from semantic.requests import SemanticRecall
 
 GENERATION: Final = "measured"
 _ROLES: Final = ("operator", "deriver")
 _TOGETHER: Final = 256
+_FEW: Final = 4
 _PASS: Final = 8
 """On a processor eight texts of one length go through sooner than the library's 32."""
 
@@ -81,12 +85,28 @@ def derive(shelf: Shelf, progress: Callable[[int], None]) -> None:
     after = None
     while found := underived(shelf.caller, GENERATION, after=after, limit=limits.EMBED_BATCH):
         after = found[-1]
-        rows = [answer.given().derivation for answer in prepare_many(shelf.caller, found)]
-        answers = run_attempts(shelf.caller, [Attempt(row.id, row.row_version) for row in rows])
-        for row, answer in zip(rows, answers, strict=True):
-            if answer.refusal is not None:
-                shelf.refused[shelf.documents[row.source_key]] = answer.refusal.code
+        late = _attempted(shelf, found, together=len(found))
+        if late:
+            # The machine was too busy for so many within their minute; a few at a time are quick.
+            _attempted(shelf, late, together=_FEW)
         progress(len(found))
+
+
+def _attempted(shelf: Shelf, notes: Sequence[UUID], *, together: int) -> list[UUID]:
+    """Embed notes so many at once; keep why one was refused, and give those whose time ran out."""
+    late = []
+    for start in range(0, len(notes), together):
+        run = notes[start : start + together]
+        rows = [answer.given().derivation for answer in prepare_many(shelf.caller, run)]
+        answers = run_attempts(shelf.caller, [Attempt(row.id, row.row_version, row.state == EXPIRED) for row in rows])
+        for row, answer in zip(rows, answers, strict=True):
+            document = shelf.documents[row.source_key]
+            shelf.refused.pop(document, None)
+            if answer.refusal is not None:
+                shelf.refused[document] = answer.refusal.code
+            if isinstance(answer.refusal, AttemptFenced):
+                late.append(row.note_id)
+    return late
 
 
 def ask(shelf: Shelf, query: Query, number: int) -> Answered:
