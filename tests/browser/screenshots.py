@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-
 TAKEN = ("screenshots", "test_back_office", "fault_of_the_archive", "wrong_passwords", "description", "answer_a_form")
 """The tests that come by a page of which a picture is taken."""
 

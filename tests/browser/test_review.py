@@ -203,6 +203,7 @@ def test_the_pages_that_answer_a_form_are_accessible_keep_the_policy_and_fit(han
 
 
 def _faults(axe, page, name):
+    walk.photograph(page, name.replace(" ", "-"))
     for one in axe.run(page, options=RULES).response["violations"]:
         yield from (f"{name}: {one['id']} at {node['target']}" for node in one["nodes"])
     if page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
