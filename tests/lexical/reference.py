@@ -27,8 +27,9 @@ def pieces(text: str, *, for_note: bool) -> dict[str, int]:
 
 
 def rest(text: str) -> str:
-    """What is left for PostgreSQL's parser."""
-    return re.sub(f"[{RUN}]+", " ", unicodedata.normalize("NFKC", text))
+    """What is left for PostgreSQL's parser; in a run of more than 255 characters nothing holds two words together."""
+    left = re.sub(f"[{RUN}]+", " ", unicodedata.normalize("NFKC", text))
+    return re.sub(r"\S{256,}", lambda run: re.sub(r"[!-/:-@[-`{-~]+", " ", run[0]), left)
 
 
 def parted(text: str) -> str:

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from tests import cast
 from tests.lexical import reference
 from tests.lexical.shelf import rows
 
@@ -145,6 +146,37 @@ def test_a_repeated_word_counts_up_to_255():
 def test_a_word_longer_than_the_parser_takes_is_no_word():
     assert lexemes("x" * 2_046) == {"x" * 2_046: 1}
     assert lexemes("x" * 2_047 + " y") == {"y": 1}
+
+
+def test_a_run_of_more_than_255_characters_is_no_host_and_no_file():
+    address = "https://" + "a" * 200 + ".example/" + "b" * 38
+    assert len(address) == 255
+    assert address.removeprefix("https://") in lexemes(f"see {address} there")
+    assert lexemes(f"see {address}c there") == {
+        "see": 1,
+        "there": 1,
+        "https": 1,
+        "example": 1,
+        "a" * 200: 1,
+        "b" * 38 + "c": 1,
+    }
+
+
+HOSTILE = ["1a@", "a@1", "a_", "~/", "./", "a-b.", "_\u2488a", "日1a@", "1a@\u200b", "1a@" * 85 + " ", "<!-- "]
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_a_note_of_the_longest_and_worst_text_agrees_with_the_reference(unit):
+    text = (unit * 16_384)[:16_384]
+    whole, parts = parsed(reference.rest(text)), parsed(reference.parted(text))
+    expected = reference.with_parts(whole, parts, for_note=True) | reference.pieces(text, for_note=True)
+    assert lexemes(text) == expected
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_such_a_note_is_promoted_within_the_bounds_of_every_act(alice, unit):
+    assert cast.promoted(alice, ("lib/engine.py " + unit * 16_384)[:16_384]).state == "promoted"
 
 
 def test_the_fingerprint_is_stable_and_tells_configurations_apart():
