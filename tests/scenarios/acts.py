@@ -116,6 +116,7 @@ ACTS: dict[str, Act] = {
 """In an order in which each can be called after the one before."""
 
 READS = (
+    "desk",
     "list_notes",
     "list_own_intakes",
     "own_decisions",
