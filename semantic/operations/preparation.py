@@ -56,8 +56,10 @@ def prepare_many(caller: Caller, note_ids: Sequence[UUID]) -> list[Answer[Prepar
         _ask(questions, answers, Point.A1)
         gate("derivation.looked")
         generation = standing(namespace, wanted)
-        for place, answer in enumerate(_prepared(namespace, generation, [notes.get(note_id) for note_id in note_ids])):
-            answers[place] = answers[place] or answer
+        allowed = [place for place, answer in enumerate(answers) if answer is None]
+        prepared = _prepared(namespace, generation, [notes.get(note_ids[place]) for place in allowed])
+        for place, answer in zip(allowed, prepared, strict=True):
+            answers[place] = answer
     gate(f"{Action.PREPARE_DERIVATION}.{Point.A2}")
     _ask(questions, answers, Point.A2)
     return [answer for answer in answers if answer is not None]

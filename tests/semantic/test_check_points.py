@@ -113,6 +113,7 @@ def test_in_a_batch_each_note_has_its_own_answer(meaning, alice, otto, dora, set
 
     assert answers[0].given().created
     assert isinstance(answers[1].refusal, AuthorityRefused)
+    assert [row.note_id for row in Derivation.objects.all()] == [notes[0].id]
 
 
 class FirstOnly:
