@@ -116,7 +116,6 @@ ACTS: dict[str, Act] = {
 """In an order in which each can be called after the one before."""
 
 READS = (
-    "desk",
     "list_notes",
     "list_own_intakes",
     "own_decisions",
@@ -131,3 +130,6 @@ READS = (
     "receipt_in_place",
     "list_receipts",
 )
+
+SNAPSHOTS = (*READS, "desk")
+"""Acts that hold nothing, and are asked about before the first read and before the answer leaves."""

@@ -29,10 +29,8 @@ from inspection import reads
 from inspection.cursors import PageRequest
 from lychd.logs import formatter
 from tests import cast
-from tests.scenarios.acts import ACTS, READS, Scene, scene
+from tests.scenarios.acts import ACTS, SNAPSHOTS, Scene, scene
 from tests.scenarios.counting import Counts, refused
-
-LOCKLESS = set(READS)
 
 
 def test_s100_a_user_without_a_principal_is_nobody(garden, counts: Counts):
@@ -109,7 +107,7 @@ def test_s104_so_it_is_with_a_promotion(alice, ivy, scripted):
     assert (record.state, record.lifecycle_version) == ("promoted", 2)
 
 
-@pytest.mark.parametrize("name", [name for name in ACTS if name not in LOCKLESS])
+@pytest.mark.parametrize("name", [name for name in ACTS if name not in SNAPSHOTS])
 @pytest.mark.parametrize("point", [0, 1, 2])
 def test_s102_to_s104_hold_for_every_act_and_every_point(garden, alice, bob, scripted, counts: Counts, name, point):
     at = scene(alice, bob)
@@ -125,7 +123,7 @@ def test_s102_to_s104_hold_for_every_act_and_every_point(garden, alice, bob, scr
         counts.unchanged()
 
 
-@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize("name", SNAPSHOTS)
 @pytest.mark.parametrize("point", [0, 1])
 def test_s102_reads_are_asked_before_and_after(alice, bob, scripted, counts: Counts, name, point):
     at = scene(alice, bob)

@@ -19,7 +19,7 @@ from inspection import reads
 from inspection.cursors import PageRequest
 from tests import cast
 from tests.looking import looked_at
-from tests.scenarios.acts import ACTS, READS, Scene, scene
+from tests.scenarios.acts import ACTS, READS, SNAPSHOTS, Scene, scene
 from tests.scenarios.counting import Counts, refused
 from tests.scenarios.wire import without_a_database
 
@@ -214,7 +214,7 @@ def test_s136_an_absent_namespace_lists_empty_and_stays_absent(alice, counts: Co
     assert counts.last["archive_namespace"][0] == 0
 
 
-@pytest.mark.parametrize("name", [*READS, "desk"])
+@pytest.mark.parametrize("name", SNAPSHOTS)
 def test_s137_every_read_is_read_only_and_writes_nothing(garden, alice, bob, counts: Counts, name):
     at = scene(alice, bob)
     caller = garden.caller("otto") if "receipt" in name else alice
