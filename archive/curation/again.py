@@ -28,7 +28,8 @@ def take_in(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 
 def _parse(request: HttpRequest) -> Intake:
-    faults = [Fault(f"/{name}", "no such field") for name in sorted(request.POST.keys() - _FIELDS) if name.isascii()]
+    unknown = sorted(request.POST.keys() - _FIELDS)
+    faults = [Fault(f"/{name}" if name.isascii() else "", "no such field") for name in unknown]
     faults += [Fault(f"/{name}", "once") for name in sorted(_NEEDED) if len(request.POST.getlist(name)) != 1]
     try:
         # As a JSON string: a browser would turn every end of line of a plain field into another one.

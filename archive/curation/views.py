@@ -79,7 +79,8 @@ def later(request: HttpRequest, caller: Caller, note_id: UUID) -> HttpResponse:
 
 
 def _parse(request: HttpRequest, note_id: UUID, to_state: State) -> Transition:
-    faults = [Fault(f"/{name}", "no such field") for name in sorted(request.POST.keys() - _FIELDS) if name.isascii()]
+    unknown = sorted(request.POST.keys() - _FIELDS)
+    faults = [Fault(f"/{name}" if name.isascii() else "", "no such field") for name in unknown]
     faults += [Fault(f"/{name}", "more than once") for name in _FIELDS if len(request.POST.getlist(name)) > 1]
     version = request.POST.get("expected_version", "")
     if not (version.isascii() and version.isdigit() and len(version) <= _VERSION_DIGITS):

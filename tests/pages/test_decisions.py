@@ -163,6 +163,7 @@ def test_a_form_without_its_token_is_refused_with_a_page_of_ours(nursery, sign_i
         {"expected_version": "1", "reason": "because"},
         {"expected_version": "1", "reason": "\x00"},
         {"expected_version": "1", "text": "roses"},
+        {"expected_version": "1", "raison_d’être": "roses"},
         {"expected_version": "1", "to_state": "revoked"},
     ],
 )

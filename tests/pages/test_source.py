@@ -119,6 +119,7 @@ def test_a_revision_that_is_there_with_another_text_is_refused(alice, curator):
         {"text": "[" * 9_000},
         {"source_revision": "a b"},
         {"x": "1"},
+        {"é": "1"},
         {"request_id": ""},
     ],
 )
