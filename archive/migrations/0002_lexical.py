@@ -93,7 +93,11 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    WITH letters AS (
+    WITH whole AS MATERIALIZED (
+        SELECT words.lexeme, cardinality(words.positions) AS times
+        FROM unnest(to_tsvector(configuration, spaced)) AS words
+    ),
+    letters AS (
         -- One pass over all runs, a blank between two of them: linear however long a run is.
         SELECT letter,
                coalesce(nullif(lag(letter) OVER places, ' '), '') AS before,
@@ -110,13 +114,11 @@ BEGIN
         FROM letters
         WHERE letter ~ '[{HAN}]' AND (after <> '' OR before <> '')
         UNION ALL
-        SELECT words.lexeme, cardinality(words.positions), 0, true
-        FROM unnest(to_tsvector(configuration, spaced)) AS words
+        SELECT whole.lexeme, whole.times, 0, true FROM whole
         UNION ALL
-        SELECT parts.lexeme, 0, cardinality(parts.positions) - coalesce(cardinality(words.positions), 0), true
-        FROM unnest(to_tsvector(configuration, parted)) AS parts
-        LEFT JOIN unnest(to_tsvector(configuration, spaced)) AS words ON words.lexeme = parts.lexeme
-        WHERE parted <> spaced AND cardinality(parts.positions) > coalesce(cardinality(words.positions), 0)
+        SELECT parts.lexeme, 0, cardinality(parts.positions) - coalesce(whole.times, 0), true
+        FROM unnest(to_tsvector(configuration, parted)) AS parts LEFT JOIN whole ON whole.lexeme = parts.lexeme
+        WHERE parted <> spaced AND cardinality(parts.positions) > coalesce(whole.times, 0)
     )
     SELECT pieces.lexeme, least(sum(pieces.counted), 255)::integer, least(sum(pieces.extra), 255)::integer,
            bool_or(pieces.asked)
