@@ -78,7 +78,8 @@ def held(key: str) -> Iterator[Namespace]:
 @contextmanager
 def snapshot(binding: Binding) -> Iterator[Namespace | None]:
     """Read one moment, read only; yields None while nothing was ever taken in, refuses under another binding."""
-    with _durable(None, beside=binding.namespace) as namespace:
+    with _durable(None):
+        namespace = Namespace.objects.filter(key=binding.namespace).first()
         if namespace is not None:
             _compare(namespace, binding)
         yield namespace
@@ -138,8 +139,8 @@ def hang_up_if_dead() -> None:
 
 
 @contextmanager
-def _durable(hold: str | None, *, beside: str | None = None) -> Iterator[Namespace | None]:
-    """Begin, bound and end a transaction; without a hold it reads one moment, `beside` which it reads a namespace."""
+def _durable(hold: str | None) -> Iterator[None]:
+    """Begin, bound and end a transaction; without a hold it reads one moment."""
     connection = connections[DEFAULT_DB_ALIAS]
     fault: Exception | None = None
     looking: Connection[Any] | None = None
@@ -150,8 +151,8 @@ def _durable(hold: str | None, *, beside: str | None = None) -> Iterator[Namespa
                 looking = connection.connection
                 _look_only(looking)
             with connection.cursor() as cursor:
-                namespace = _bound(cursor, hold, beside)
-            yield namespace
+                _bound(cursor, hold)
+            yield
             committing = hold is not None
     except Refusal:
         raise
@@ -191,15 +192,13 @@ SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s,
        set_config('idle_in_transaction_session_timeout', %s, true),
        set_config('transaction_timeout', '0', true), set_config('transaction_timeout', %s, true),
        set_config('jit', 'off', true), set_config('lychd.hold', %s, true)"""
-_BOUNDS_SET: Final = _BOUNDS.count("set_config")
-_COLUMNS: Final = tuple(field.attname for field in Namespace._meta.concrete_fields)
-# Nearly every read begins with these two, so they are one statement.
-_BOUNDS_BESIDE: Final = f"""{_BOUNDS}, {", ".join(f"namespace.{name}" for name in _COLUMNS)}
-FROM (SELECT) AS once LEFT JOIN archive_namespace AS namespace ON namespace.key = %s"""
 
 
-def _bound(cursor: CursorWrapper, hold: str | None, beside: str | None) -> Namespace | None:
-    """Set the four limits and the kind of hold for this transaction alone, and read the namespace with that key."""
+def _bound(cursor: CursorWrapper, hold: str | None) -> None:
+    """Set the four limits and the kind of hold for this transaction alone.
+
+    A statement of its own: a limit binds only what is begun after it was set.
+    """
     limits = settings.LYCHD_TIMEOUTS
     bounds = [
         str(limits["statement"]),
@@ -208,12 +207,7 @@ def _bound(cursor: CursorWrapper, hold: str | None, beside: str | None) -> Names
         str(limits["transaction"]),
         hold or "snapshot",
     ]
-    if beside is None:
-        cursor.execute(_BOUNDS, bounds)
-        return None
-    cursor.execute(_BOUNDS_BESIDE, [*bounds, beside])
-    values = cursor.fetchone()[_BOUNDS_SET:]
-    return None if values[0] is None else Namespace.from_db(DEFAULT_DB_ALIAS, _COLUMNS, values)
+    cursor.execute(_BOUNDS, bounds)
 
 
 def _queue(key: str, *, shared: bool) -> None:

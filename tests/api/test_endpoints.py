@@ -466,17 +466,17 @@ def test_a_resolution_needs_no_body(api, sent):
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 # The token and the door are one each, and so is each check point of authority. A transaction has BEGIN, its limits, the
-# namespace (a read has it with the limits), the binding again, and COMMIT; a hold has its queue besides. The clock and,
-# for a single intake, a savepoint make the rest.
+# namespace, the binding again, and COMMIT; a hold has its queue besides. The clock and, for a single intake, a
+# savepoint make the rest.
 QUERIES = {
     "GET configuration": 4,
-    "GET notes": 9,
-    "GET note": 9,
-    "GET note events": 10,
-    "GET intake": 10,
-    "GET own intakes": 16,
-    "GET events": 9,
-    "GET receipt": 9,
+    "GET notes": 10,
+    "GET note": 10,
+    "GET note events": 11,
+    "GET intake": 11,
+    "GET own intakes": 18,
+    "GET events": 10,
+    "GET receipt": 10,
     "GET text": 13,
     "POST notes": 21,
     "POST notes again": 18,

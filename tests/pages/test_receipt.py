@@ -78,5 +78,5 @@ def test_a_receipt_that_is_not_there_is_a_page_of_its_own(nursery, inspector):
 
 def test_the_page_of_a_receipt_costs_so_many_queries(nursery, inspector, django_assert_num_queries):
     inspector.get(NS)
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         inspector.get(f"{NS}/receipts/q-roses")
