@@ -13,7 +13,8 @@ from uuid import UUID
 
 from django.db import connection
 
-from archive.authority import Caller
+from archive import canonical
+from archive.authority import Action, Caller
 from archive.models import Namespace
 from archive.operations.review import Reviewed
 from inspection.generations import named_generation
@@ -27,6 +28,9 @@ MOST: Final = 20_000
 class WhyNot(StrEnum):
     """Why there was nothing to compare."""
 
+    NOT_ALLOWED = (
+        "Not compared by meaning: that takes the permission to inspect derivations, which the role inspector has."
+    )
     OFF = "Not compared by meaning: derivation is switched off here."
     NOT_REGISTERED = "Not compared by meaning: the generation that is named here is not in use."
     NOTHING_PROMOTED = "Not compared by meaning: a candidate has no vector, and nothing of its source is promoted."
@@ -102,11 +106,14 @@ class Meaning:
     """Looks, in the moment in which the desk is read, for what is near to the candidate at hand."""
 
     def __init__(self, caller: Caller, *, asked_for: bool) -> None:
+        action = Action.INSPECT_DERIVATION
+        self.question = caller.asks(action, about=canonical.lookup_digest(action, caller.namespace, {"part": "near"}))
         self._generation = named_generation(caller)
         self._most = 2**62 if asked_for else MOST
         self.found = Neighbours(WhyNot.OFF)
 
-    def __call__(self, namespace: Namespace, reviewed: Reviewed) -> None:
+    def look(self, namespace: Namespace, reviewed: Reviewed) -> None:
+        """Compare the revision that the candidate would take the place of with everything that has a vector."""
         if self._generation is None:
             return
         if reviewed.promoted is None:
@@ -123,6 +130,11 @@ class Meaning:
         with connection.cursor() as cursor:
             cursor.execute(_NEAREST, values)
             self.found = self._told(cursor.fetchall())
+
+    def withhold(self) -> None:
+        """Say only that it takes a permission."""
+        if self._generation is not None:
+            self.found = Neighbours(WhyNot.NOT_ALLOWED)
 
     def _told(self, rows: Sequence[Any]) -> Neighbours:
         if not rows:

@@ -120,7 +120,8 @@ def explain(caller: Caller, wanted: Wanted) -> Explained:
         full = lexical.rank(namespace, asked.query, top_k=max(RANKED_MOST, asked.top_k), min_rank=0.0)
         fates = _fates(full.rows, asked)
         found = _expected(namespace, wanted.expected)
-        generations = Generation.objects.filter(namespace=namespace).count()
+        derived = management.may(caller, Action.INSPECT_DERIVATION)
+        generations = Generation.objects.filter(namespace=namespace).count() if derived else 0
         vectors = _vectors([row.note_id for row in full.rows] + [note.id for note in found]) if generations else {}
         ranked = tuple(
             Line(

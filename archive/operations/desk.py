@@ -10,11 +10,11 @@ nothing: the decision is taken on the version that was shown, under a hold of it
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connection
@@ -125,8 +125,19 @@ class Desk:
 
 
 NOTHING_WAITS: Final = Desk(0, 0, (), None, (), (), compared=True)
-Beside = Callable[[Namespace, Reviewed], None]
-"""Reads what somebody else knows about the candidate at hand, in the same moment."""
+
+
+class Beside(Protocol):
+    """Reads what somebody else knows of the candidate at hand, in the same moment, if its question is answered yes."""
+
+    question: Question
+
+    def look(self, namespace: Namespace, reviewed: Reviewed) -> None:
+        """Read it."""
+
+    def withhold(self) -> None:
+        """Forget what was read: this caller may not see it, or no longer."""
+
 
 # In the order in which a model takes its values.
 _NOTE: Final = tuple(field.attname for field in Note._meta.concrete_fields if field.attname in (*METADATA, "text"))
@@ -228,23 +239,26 @@ def desk(
 ) -> Desk:
     """Show the candidate `at`, or the next one that waits after it, to whoever may review and inspect here.
 
-    What `beside` reads of the same moment is covered by the same questions.
+    What `beside` reads of the same moment has a question of its own, asked at the same points; a no leaves it out.
     """
     keys = {"part": "desk", "at": None if at is None else str(at), **queue.as_keys()}
     questions = [
         caller.asks(action, about=canonical.lookup_digest(action, caller.namespace, keys))
         for action in (Action.REVIEW, Action.INSPECT_METADATA)
     ]
-    _require(questions, Point.A0)
+    further = [] if beside is None else [beside.question]
+    may_look = all(_require(questions, Point.A0, further))
     with snapshot(caller.binding) as namespace:
         seen, note = (NOTHING_WAITS, None) if namespace is None else _seen(namespace, queue, at, put_off)
         if namespace is not None and note is not None:
             questions = [question.about(projection_of(note, namespace.key)) for question in questions]
-            if beside is not None and seen.reviewed is not None:
-                beside(namespace, seen.reviewed)
+            if beside is not None and may_look and seen.reviewed is not None:
+                beside.look(namespace, seen.reviewed)
     offered = () if seen.reviewed is None else steps(caller, seen.reviewed.note)
-    answers = _require(questions, Point.A2, [question for _, question in offered])
-    allowed = frozenset(state for (state, _), yes in zip(offered, answers, strict=True) if yes)
+    answers = _require(questions, Point.A2, [*(question for _, question in offered), *further])
+    allowed = frozenset(state for (state, _), yes in zip(offered, answers, strict=False) if yes)
+    if beside is not None and not (may_look and answers[-1]):
+        beside.withhold()
     return replace(seen, allowed=allowed)
 
 

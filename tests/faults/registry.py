@@ -429,9 +429,16 @@ UNASKED: Final = (
             (f"{WITHDRAWN}[desk]",),
         )
         for point, more, instead in (
-            ("A0", "", "None"),
-            ("A2", ", [question for _, question in offered]", "[True] * len(offered)"),
+            ("A0", ", further", "[True]"),
+            ("A2", ", [*(question for _, question in offered), *further]", "[True] * (len(offered) + len(further))"),
         )
+    ),
+    Fault(
+        "authority: what stands beside the desk is shown without its permission",
+        Code("archive.operations.desk:desk", "not (may_look and answers[-1])", "False"),
+        (
+            "tests/pages/test_neighbours.py::test_a_permission_that_ends_while_the_page_is_made_takes_the_neighbours_with_it",
+        ),
     ),
     Fault(
         "authority: one of the desk's two questions is enough",

@@ -124,6 +124,9 @@ def test_what_was_not_derived_and_what_was_for_a_retired_generation(nursery, gar
     assert ask(curator).context["told"].ranked[0].vectors is None
     register(otto)
     prepare(otto, nursery.promoted.id)
+    # Whoever may not inspect derivations is not told whether there is one.
+    assert ask(curator).context["told"].ranked[0].vectors is None
+    host.grant("alice", garden.binding, host.actions_of(["inspect_derivation"]), by="host:tests")
     assert ask(curator).context["told"].ranked[0].vectors is Vectors.NOT_DERIVED
     retire(otto, "notes-1")
     assert ask(curator).context["told"].ranked[0].vectors is Vectors.STALE
