@@ -53,6 +53,19 @@ IGNORE_BODY: Final = " BEGIN RETURN FALSE; END; "
 # A function that looks names up on the caller's path can be shown another table; pg_temp last closes the usual way in.
 SEARCH_PATH: Final = "search_path=pg_catalog, public, pg_temp"
 
+# Nobody can forbid a login to change what its own next sessions begin with, a search_path say; it can be seen.
+_LIMITS: Final = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout", "transaction_timeout")
+_OWN_SETTINGS: Final = """
+SELECT DISTINCT split_part(setting, '=', 1)
+FROM pg_catalog.pg_db_role_setting AS own
+JOIN pg_catalog.pg_roles AS role ON role.oid = own.setrole
+CROSS JOIN LATERAL unnest(own.setconfig) AS setting
+WHERE role.rolname = %s AND own.setdatabase IN (
+    0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
+  AND split_part(setting, '=', 1) <> ALL (%s)
+ORDER BY 1
+"""
+
 _PINNED_FUNCTIONS: Final = """
     SELECT p.oid::regprocedure::text, coalesce(p.proconfig, '{}')
     FROM pg_catalog.pg_proc p
@@ -275,6 +288,13 @@ def _messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
             "The serving role may make temporary tables, which it never needs.",
             hint="As the owner of the database: REVOKE TEMPORARY ON DATABASE … FROM PUBLIC.",
             id="lychd.W102",
+        )
+    own = _rows(connection, _OWN_SETTINGS, settings.LYCHD_SERVING_ROLE, list(_LIMITS))
+    if own:
+        yield checks.Warning(
+            f"Sessions of the serving role begin with settings of its own: {', '.join(name for (name,) in own)}.",
+            hint=f"A role may set them for itself. As a superuser: ALTER ROLE {settings.LYCHD_SERVING_ROLE} RESET …, each.",
+            id="lychd.W103",
         )
     yield from _log_messages(connection)
 

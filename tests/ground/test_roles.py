@@ -156,6 +156,16 @@ def test_a_stray_privilege_is_refused_and_the_next_migration_takes_it_back(mende
     assert ids() == []
 
 
+def test_settings_that_the_serving_role_gave_itself_are_seen(serving):
+    assert ids() == []
+    serving.execute(f"ALTER ROLE CURRENT_USER IN DATABASE {serving.info.dbname} SET application_name = 'mine'")
+    try:
+        assert ids() == ["lychd.W103"]
+    finally:
+        serving.execute(f"ALTER ROLE CURRENT_USER IN DATABASE {serving.info.dbname} RESET application_name")
+    assert ids() == []
+
+
 def test_serving_as_the_owner_is_refused():
     with as_migration():
         assert "lychd.E102" in ids()
