@@ -293,7 +293,7 @@ def _messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
     if own:
         yield checks.Warning(
             f"Sessions of the serving role begin with settings of its own: {', '.join(name for (name,) in own)}.",
-            hint=f"A role may set them for itself. As a superuser: ALTER ROLE {settings.LYCHD_SERVING_ROLE} RESET …, each.",
+            hint=f"It may set them itself. As a superuser: ALTER ROLE {settings.LYCHD_SERVING_ROLE} RESET …, each.",
             id="lychd.W103",
         )
     yield from _log_messages(connection)
