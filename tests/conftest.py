@@ -33,6 +33,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_STARTED].enter_context(embedded.sharing(settings.LYCHD_STATE_DIR, durable=False))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("longest") is None)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop what was started, unless another suite still uses it."""
     if started := config.stash.get(_STARTED, None):
