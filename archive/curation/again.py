@@ -9,6 +9,7 @@ from django.shortcuts import redirect
 
 from archive.authority import Caller
 from archive.curation.door import in_namespace
+from archive.curation.posted import unknown
 from archive.operations.intake import Outcome, intake
 from archive.refusals import Fault, InvalidRequest
 from archive.requests import Intake
@@ -28,8 +29,7 @@ def take_in(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 
 def _parse(request: HttpRequest) -> Intake:
-    unknown = sorted(request.POST.keys() - _FIELDS)
-    faults = [Fault(f"/{name}" if name.isascii() else "", "no such field") for name in unknown]
+    faults = unknown(request, _FIELDS)
     faults += [Fault(f"/{name}", "once") for name in sorted(_NEEDED) if len(request.POST.getlist(name)) != 1]
     try:
         # As a JSON string: a browser would turn every end of line of a plain field into another one.

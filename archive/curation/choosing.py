@@ -9,6 +9,7 @@ from uuid import UUID
 from django.http import HttpRequest
 
 from archive import limits
+from archive.curation.posted import stray
 from archive.lifecycle import Reason, State
 from archive.refusals import Fault, InvalidRequest
 
@@ -41,7 +42,7 @@ def chosen(request: HttpRequest) -> Chosen:
         if found and len(request.POST.getlist(name)) == 1 and _VERSION.match(version) and int(version) < 2**31:
             shown[found["note"]] = int(version)
         elif found or name not in _ALONE:
-            faults.append(Fault(f"/{name}" if name.isascii() else "", "no such field, or no version that a page shows"))
+            faults.append(stray(name, "no such field, or no version that a page shows"))
     step, reason = request.POST.get("step", ""), request.POST.get("reason") or None
     if step not in STEPS:
         faults.append(Fault("/step", "one of " + ", ".join(STEPS)))

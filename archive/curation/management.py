@@ -12,6 +12,7 @@ from django.views.decorators.debug import sensitive_variables
 from archive import limits
 from archive.authority import Action, Caller
 from archive.curation.door import in_namespace
+from archive.curation.posted import unknown
 from archive.operations import management
 from archive.refusals import AuthorityRefused, Fault, InvalidRequest
 
@@ -80,7 +81,7 @@ def _require(caller: Caller, what: str) -> None:
 
 def _given(request: HttpRequest, fields: tuple[str, ...]) -> dict[str, str]:
     known = _ALWAYS | set(fields)
-    faults = [Fault(f"/{name}", "no such field") for name in sorted(request.POST.keys() - known) if name.isascii()]
+    faults = unknown(request, known)
     faults += [Fault(f"/{name}", "once") for name in known if len(request.POST.getlist(name)) > 1]
     given = {name: request.POST.get(name, "").strip() for name in fields}
     faults += [

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from archive.authority import Caller
 from archive.curation import queue as queues
 from archive.curation.door import in_namespace
+from archive.curation.posted import unknown
 from archive.lifecycle import Reason, State
 from archive.operations.desk import Queue
 from archive.operations.review import review
@@ -66,9 +67,8 @@ def decide(request: HttpRequest, caller: Caller, note_id: UUID, to_state: State)
 @in_namespace("POST")
 def later(request: HttpRequest, caller: Caller, note_id: UUID) -> HttpResponse:
     """Put a candidate off for this session, and go on with the next; nothing of the archive changes."""
-    unknown = request.POST.keys() - {"csrfmiddlewaretoken", "queue"}
-    if unknown:
-        raise InvalidRequest([Fault(f"/{name}", "no such field") for name in sorted(unknown) if name.isascii()])
+    if faults := unknown(request, {"csrfmiddlewaretoken", "queue"}):
+        raise InvalidRequest(faults)
     queue = queues.queue_in(request.POST.get("queue", ""))
     # Only what may be read here can be put off here.
     with contextlib.suppress(SourceRevisionRevoked):
@@ -79,8 +79,7 @@ def later(request: HttpRequest, caller: Caller, note_id: UUID) -> HttpResponse:
 
 
 def _parse(request: HttpRequest, note_id: UUID, to_state: State) -> Transition:
-    unknown = sorted(request.POST.keys() - _FIELDS)
-    faults = [Fault(f"/{name}" if name.isascii() else "", "no such field") for name in unknown]
+    faults = unknown(request, _FIELDS)
     faults += [Fault(f"/{name}", "more than once") for name in _FIELDS if len(request.POST.getlist(name)) > 1]
     version = request.POST.get("expected_version", "")
     if not (version.isascii() and version.isdigit() and len(version) <= _VERSION_DIGITS):

@@ -8,6 +8,7 @@ from django.shortcuts import render
 
 from archive.authority import Caller
 from archive.curation.door import in_namespace
+from archive.curation.posted import unknown
 from archive.refusals import Fault, InvalidRequest
 from archive.requests import Checker, LexicalRecall
 from inspection import playground
@@ -31,10 +32,9 @@ def search(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 
 def _given(request: HttpRequest) -> dict[str, str]:
-    unknown = request.POST.keys() - {*_FIELDS, "csrfmiddlewaretoken"}
-    faults = [Fault(f"/{name}", "no such field") for name in sorted(unknown) if name.isascii()]
+    faults = unknown(request, {*_FIELDS, "csrfmiddlewaretoken"})
     faults += [Fault(f"/{name}", "once") for name in _FIELDS if len(request.POST.getlist(name)) > 1]
-    if faults or unknown:
+    if faults:
         raise InvalidRequest(faults)
     given = {name: request.POST.get(name, "") for name in _FIELDS}
     return {name: value for name, value in given.items() if value}

@@ -250,3 +250,13 @@ def test_many_subjects_are_walked_by_the_next_link(garden, manager, django_asser
     assert len(first.context["shown"].people) == 50
     link = first.content.decode().split('rel="next" href="')[1].split('"')[0]
     assert {one.subject for one in manager.get(NS + link).context["shown"].people} >= {"otto", "wanda"}
+
+
+def test_a_field_that_nobody_asked_for_is_refused(prefix, manager, owner):
+    before = rows(owner)
+    for what in CHANGES:
+        for name in ("nosuch", "é"):
+            answer = manager.post(f"{NS}/{what}", asked(what, prefix, confirmed="yes", **{name: "1"}))
+            assert answer.status_code == 400, (what, name)
+            assert "no such field" in answer.content.decode()
+    assert rows(owner) == before

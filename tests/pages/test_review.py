@@ -110,6 +110,14 @@ def test_a_note_that_moved_is_named_and_the_queue_goes_on(beds, alice, curator):
     assert "it is revoked" in said(answer)[0]
 
 
+def test_putting_off_takes_no_field_that_nobody_asked_for(beds, curator):
+    for name in ("nosuch", "é"):
+        answer = curator.post(f"{NS}/notes/{beds[0].id}/later", {"queue": "", name: "1"})
+        assert answer.status_code == 400
+        assert "no such field" in answer.content.decode()
+    assert curator.get(DESK).context["seen"].reviewed.note.id == beds[0].id
+
+
 def test_later_leaves_it_out_until_it_is_brought_back(beds, curator, sign_in):
     first, _, third = beds
     answer = curator.post(f"{NS}/notes/{first.id}/later", {"queue": ""})

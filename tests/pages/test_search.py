@@ -34,6 +34,13 @@ def why(client, expected, query="roses", **more):
     return line.why
 
 
+@pytest.mark.parametrize("name", ["nosuch", "é"])
+def test_a_field_that_nobody_asked_for_is_refused(nursery, curator, name):
+    answer = ask(curator, **{name: "1"})
+    assert answer.status_code == 400
+    assert "no such field" in told(answer)
+
+
 def test_what_a_recall_finds_is_found_in_the_same_order_and_with_the_same_score(alice, bob, curator):
     for number in range(6):
         cast.promoted(alice, "roses " * (number + 1) + "want sun", source=f"bed/{number}")
