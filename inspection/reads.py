@@ -18,16 +18,14 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
-from archive import authority, bindings, canonical, lexical, limits, receipts
-from archive.authority import Action, AuthorityQuestion, Caller, Point
-from archive.bindings import Binding
-from archive.gates import gate
+from archive import canonical, lexical, limits, receipts
+from archive.authority import Action, Caller, Point
 from archive.lifecycle import Cause, LexicalState, State
-from archive.models import Grant, IntakeRequest, LifecycleEvent, Namespace, Note, Recall
+from archive.models import IntakeRequest, LifecycleEvent, Namespace, Note, Recall
 from archive.records import METADATA, EventRecord, NoteRecord
-from archive.refusals import AuthorityRefused, Fault, InvalidRequest, ReceiptAbsent, RecordAbsent
+from archive.refusals import Fault, InvalidRequest, ReceiptAbsent, RecordAbsent
 from archive.requests import Checker, well_formed
-from archive.transactions import reading, snapshot
+from archive.transactions import snapshot
 from inspection.cursors import List, Page, PageRequest
 
 T = TypeVar("T")
@@ -461,78 +459,3 @@ def decisions_by_day(caller: Caller) -> tuple[Day, ...]:
         return tuple(Day(day, counted[day]) for day in days)
 
     return _read(caller, Action.INSPECT_METADATA, {"part": "decisions"}, look)
-
-
-# --- configuration ---------------------------------------------------------------------------------------------------
-
-
-def configuration(subject: Caller | str | None, namespace: str | None = None) -> dict[str, Any]:
-    """Return the configured profile for whoever may discover it; no archive table is read (R-L-120..123, 0.2).
-
-    Somebody who was met at the door of a namespace already is told of that one.
-
-    Without a namespace it lists those in which the subject holds a current grant of this action, at most 100. It says
-    nothing about whether a configuration fits material that is already retained.
-    """
-    bindings.require_profile()
-    if subject is None:
-        raise AuthorityRefused
-    if isinstance(subject, Caller):
-        callers, subject = [subject], subject.subject
-    elif namespace is not None:
-        callers = [Caller.in_namespace(subject, namespace)]
-    else:
-        with reading():
-            keys = list(
-                Grant.current()
-                .filter(subject=subject, action=Action.DISCOVER_CONFIGURATION.value)
-                .order_by("namespace_key")
-                .values_list("namespace_key", flat=True)
-                .distinct()[: limits.PAGE_SIZE_MAX]
-            )
-            source = bindings.source()
-            found = [binding for key in keys if (binding := source.find(key)) is not None]
-        callers = [Caller(subject, binding) for binding in found]
-    questions = [_discovery(caller) for caller in callers]
-    allowed = authority.decide(questions, Point.A0)
-    shown = [caller.binding for caller, yes in zip(callers, allowed, strict=True) if yes]
-    if not shown:
-        raise AuthorityRefused
-    gate("discover_configuration.A2")
-    asked_again = authority.decide([_discovery(Caller(subject, binding)) for binding in shown], Point.A2)
-    shown = [binding for binding, yes in zip(shown, asked_again, strict=True) if yes]
-    if not shown:
-        raise AuthorityRefused
-    return {
-        "profile": limits.PROFILE,
-        "policy": limits.LEXICAL_POLICY,
-        "bindings": [_told(binding) for binding in shown],
-    }
-
-
-def _discovery(caller: Caller) -> AuthorityQuestion:
-    return caller.asks(Action.DISCOVER_CONFIGURATION, about=caller.binding.digest).asked
-
-
-def _told(binding: Binding) -> dict[str, Any]:
-    return {
-        **binding.fields(),
-        "binding_digest": binding.digest,
-        "text_configuration": binding.text_configuration,
-        "second_person": binding.second_person,
-    }
-
-
-def served_namespaces(subject: str) -> tuple[str, ...]:
-    """Return the served namespaces in which a subject holds any current grant, for the pages' choice of namespace."""
-    bindings.require_profile()
-    with reading():
-        keys = (
-            Grant.current()
-            .filter(subject=subject)
-            .order_by("namespace_key")
-            .values_list("namespace_key", flat=True)
-            .distinct()[: limits.PAGE_SIZE_MAX]
-        )
-        source = bindings.source()
-        return tuple(key for key in keys if source.find(key) is not None)

@@ -14,7 +14,7 @@ from archive.api.authentication import subject_of
 from archive.api.base import ArchiveView
 from archive.records import EventRecord, NoteRecord
 from archive.refusals import AuthorityRefused
-from inspection import reads
+from inspection import discovery, reads
 from inspection.api import schema
 from inspection.cursors import Page, PageRequest
 
@@ -228,4 +228,4 @@ class Configuration(ArchiveView):
         namespace = request.query_params.get("namespace")
         if namespace is not None and not re.match(limits.ADDRESS_KEY_PATTERN, namespace):
             raise AuthorityRefused
-        return Response(reads.configuration(subject_of(request), namespace))
+        return Response(discovery.configuration(subject_of(request), namespace))

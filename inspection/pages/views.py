@@ -25,7 +25,7 @@ from archive.refusals import (
     SourceRevisionRevoked,
 )
 from archive.requests import Checker
-from inspection import reads
+from inspection import discovery, reads
 from inspection.cursors import PageRequest
 from inspection.generations import Progress, named_generation, progress
 
@@ -36,7 +36,7 @@ _GET: Final = ("GET", "HEAD")
 @signed_in(*_GET)
 def door(request: HttpRequest, subject: str) -> HttpResponse:
     """Lead on to the first namespace in which the subject holds a grant."""
-    served = reads.served_namespaces(subject)
+    served = discovery.served_namespaces(subject)
     if not served:
         raise AuthorityRefused
     return redirect("home", ns=served[0])
@@ -53,7 +53,7 @@ def home(request: HttpRequest, caller: Caller) -> HttpResponse:
     shown = {
         "ns": caller.namespace,
         "owner": caller.binding.owner,
-        "served": reads.served_namespaces(caller.subject),
+        "served": discovery.served_namespaces(caller.subject),
         "counts": overview.counts,
         "total": sum(overview.counts.values()),
         "waiting": overview.counts[State.CANDIDATE],
@@ -81,7 +81,7 @@ def _coverage(caller: Caller) -> tuple[Progress, ...]:
 @in_namespace(*_GET)
 def configuration(request: HttpRequest, caller: Caller) -> HttpResponse:
     """What is configured for a namespace today; it says nothing of what is retained (R-L-123)."""
-    (told,) = reads.configuration(caller)["bindings"]
+    told = discovery.configuration_here(caller)
     shown = {"ns": caller.namespace, "told": told, "policy": limits.LEXICAL_POLICY, "named": named_generation(caller)}
     return render(request, "pages/configuration.html", shown)
 

@@ -10,7 +10,7 @@ from archive.bindings import Binding, require_profile, source
 from archive.models import ConfiguredBinding
 from archive.refusals import AuthorityRefused, NamespaceNotServed
 from archive.transactions import reading
-from inspection.reads import served_namespaces
+from inspection.discovery import served_namespaces
 from lychd.commands.telling import UsageError
 from lychd.environment import gather
 

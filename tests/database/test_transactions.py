@@ -26,7 +26,7 @@ from archive.operations.transition import archive, promote, revoke, transition_m
 from archive.refusals import ArchiveTimeout, BindingMismatch, LifecycleVersionConflict, NamespaceAbsent
 from archive.requests import Transition
 from archive.transactions import DatabaseFault
-from inspection import reads
+from inspection import discovery, reads
 from tests import cast, flushing
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -119,7 +119,7 @@ def _everything(garden: cast.Garden) -> dict[str, tuple[int, Callable[[], object
         "desk": (1, lambda: desk(alice, Queue())),
         "metadata": (1, lambda: reads.note_record(alice, first.id)),
         "receipt": (1, lambda: reads.receipt(garden.caller("ivy"), "asked-once")),
-        "configuration": (0, lambda: reads.configuration("otto", "garden")),
+        "configuration": (0, lambda: discovery.configuration("otto", "garden")),
         "promotion": (1, lambda: promote(alice, cast.step(third, State.PROMOTED))),
         "promotion of a successor": (1, lambda: promote(alice, cast.step(second, State.PROMOTED))),
         "archiving": (1, lambda: archive(alice, cast.step(elms, State.ARCHIVED))),

@@ -101,9 +101,7 @@ NONE = {
     "archive.authority:Caller.in_namespace find": "the door; what it finds is compared under the hold",
     "inspection.admin.scope:Scope.of find": "lists what is served; each row's own binding is compared with it",
     "archive.operations.management:_managed find": "asks in each namespace for itself; nothing of it is read",
-    "inspection.reads:configuration find": "lists what is configured; nothing is retained or held",
-    "inspection.reads:served_namespaces find": "the pages' choice of namespace; each act asks for itself",
-    "inspection.reads:served_namespaces find 2": "the same",
+    "inspection.discovery:_served find": "lists what is configured; nothing is retained or held",
 }
 
 

@@ -33,7 +33,7 @@ from archive.operations.transition import archive, promote, revoke, transition_m
 from archive.records import NoteRecord
 from archive.refusals import Refusal
 from archive.requests import Intake, LexicalRecall, Transition
-from inspection import reads
+from inspection import discovery, reads
 from inspection.cursors import PageRequest
 from tests import cast
 from tests.racing import invariants
@@ -270,7 +270,7 @@ def _list(world: World) -> str:
 
 
 def _discover(world: World) -> str:
-    return f"discovered {len(reads.configuration('otto', world.key)['bindings'])}"
+    return f"discovered {len(discovery.configuration('otto', world.key)['bindings'])}"
 
 
 def _migrate(world: World, **configured: Any) -> str:

@@ -29,7 +29,7 @@ from archive.operations.intake import intake
 from archive.operations.migration import migrate
 from archive.operations.resolution import resolve
 from archive.refusals import AuthorityRefused, NamespaceNotServed
-from inspection import reads
+from inspection import discovery, reads
 from lychd import broker, embedded
 from tests import cast
 from tests.scenarios.acts import ACTS, READS, Scene, scene
@@ -69,9 +69,9 @@ def test_s080_the_door_is_shut_too(garden, settings, counts: Counts):
         for knock in (
             lambda: garden.caller("alice"),
             lambda: Caller.in_namespace(None, cast.GARDEN),
-            lambda: reads.configuration("ivy"),
-            lambda: reads.configuration("ivy", cast.GARDEN),
-            lambda: reads.served_namespaces("ivy"),
+            lambda: discovery.configuration("ivy"),
+            lambda: discovery.configuration("ivy", cast.GARDEN),
+            lambda: discovery.served_namespaces("ivy"),
         ):
             with refused(503, "profile_off"):
                 knock()

@@ -25,7 +25,7 @@ from archive.operations.review import review
 from archive.operations.transition import archive, promote, revoke, transition_many
 from archive.refusals import AuthorityRefused
 from archive.requests import Intake, LexicalRecall, Transition
-from inspection import reads
+from inspection import discovery, reads
 from inspection.cursors import PageRequest
 from lychd.logs import formatter
 from tests import cast
@@ -496,7 +496,10 @@ def test_s109_every_act_asks_its_own_question_at_each_point(garden, alice, bob, 
     for call, keys in own:
         listen.ask(call, "memory", "list_own_intakes", [lookup("list_own_intakes", **keys)] * 2)
     listen.ask(
-        lambda: reads.configuration("alice", "garden"), "management", "discover_configuration", [binding_digest()] * 2
+        lambda: discovery.configuration("alice", "garden"),
+        "management",
+        "discover_configuration",
+        [binding_digest()] * 2,
     )
 
     host.configure_namespace("garden", owner="heirs", policy_revision="policy-1", by="host:tests")

@@ -16,7 +16,7 @@ from archive.operations.transition import promote
 from archive.publication import Publication
 from archive.refusals import OutcomeUnknown, Unavailable
 from archive.requests import Intake, LexicalRecall
-from inspection import reads
+from inspection import discovery, reads
 from inspection.cursors import PageRequest
 from tests import cast
 from tests.scenarios.acts import ACTS, Scene, scene
@@ -174,9 +174,9 @@ def test_s124_without_a_database_the_door_says_so(garden, ivy):
         with refused(503, "storage_unavailable"):
             garden.caller("ivy")
         with refused(503, "storage_unavailable"):
-            reads.served_namespaces("ivy")
+            discovery.served_namespaces("ivy")
         with refused(503, "storage_unavailable"):
-            reads.configuration("ivy")
+            discovery.configuration("ivy")
     assert reads.list_notes(ivy, PageRequest()).items == ()
 
 

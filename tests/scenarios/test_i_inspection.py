@@ -15,7 +15,7 @@ from archive.operations.intake import intake_many
 from archive.operations.resolution import resolve
 from archive.operations.transition import revoke
 from archive.refusals import AuthorityRefused, RecordAbsent
-from inspection import reads
+from inspection import discovery, reads
 from inspection.cursors import PageRequest
 from tests import cast
 from tests.looking import looked_at
@@ -34,7 +34,7 @@ def statements_of(act) -> list[str]:
 
 def test_s130_configuration_is_told_without_a_look_at_the_archive(garden, counts: Counts):
     told = {}
-    statements = statements_of(lambda: told.update(reads.configuration("ivy")))
+    statements = statements_of(lambda: told.update(discovery.configuration("ivy")))
 
     assert told == {
         "profile": "local-public-notes@1",
@@ -59,27 +59,27 @@ def test_s130_configuration_is_told_without_a_look_at_the_archive(garden, counts
 def test_s130_it_is_told_to_nobody_without_authority(garden, counts: Counts):
     for subject in ("bob", "charlie", None, "nobody"):
         with counts.refused(403, "authority_refused"):
-            reads.configuration(subject)
+            discovery.configuration(subject)
         with counts.refused(403, "authority_refused"):
-            reads.configuration(subject, cast.GARDEN)
+            discovery.configuration(subject, cast.GARDEN)
 
 
 def test_s130_each_namespace_is_told_to_those_who_may_know_of_it(garden):
     meadow = cast.plant("meadow")
     host.withdraw("ivy", "meadow", list(cast.ALL_ACTIONS))
-    assert [one["namespace"] for one in reads.configuration("ivy")["bindings"]] == ["garden"]
-    assert [one["namespace"] for one in reads.configuration("otto")["bindings"]] == ["garden", "meadow"]
+    assert [one["namespace"] for one in discovery.configuration("ivy")["bindings"]] == ["garden"]
+    assert [one["namespace"] for one in discovery.configuration("otto")["bindings"]] == ["garden", "meadow"]
     with pytest.raises(AuthorityRefused):
-        reads.configuration("ivy", meadow.binding.namespace)
+        discovery.configuration("ivy", meadow.binding.namespace)
 
 
 def test_s131_it_says_nothing_about_what_is_retained(garden, alice, bob):
     scene(alice, bob)
-    fitting = reads.configuration("ivy", cast.GARDEN)
+    fitting = discovery.configuration("ivy", cast.GARDEN)
     binding = host.configure_namespace(cast.GARDEN, owner="heirs", policy_revision=cast.POLICY, by="host:tests")
     host.grant("ivy", binding, host.actions_of(["inspector"]), by="host:tests")
 
-    told = reads.configuration("ivy", cast.GARDEN)
+    told = discovery.configuration("ivy", cast.GARDEN)
 
     assert told["bindings"][0]["owner"] == "heirs"
     assert told["bindings"][0].keys() == fitting["bindings"][0].keys()
@@ -281,7 +281,7 @@ def test_the_reads_named_here_are_all_there_are():
         if callable(found) and getattr(found, "__module__", "") == reads.__name__ and name[0].islower()
         if not name.startswith("_")
     }
-    assert public - {"configuration", "served_namespaces"} == set(READS), sorted(public)
+    assert public == set(READS), sorted(public)
 
 
 def test_an_empty_scene_is_answered_by_absence_or_emptiness_never_by_a_fault(alice, counts: Counts):
