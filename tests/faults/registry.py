@@ -441,6 +441,21 @@ UNASKED: Final = (
         ),
     ),
     Fault(
+        "authority: what stands beside the desk is read before it is allowed",
+        Code("archive.operations.desk:desk", "beside is not None and may_look and", "beside is not None and"),
+        ("tests/pages/test_neighbours.py::test_whoever_may_not_inspect_derivations_is_told_nothing_of_them",),
+    ),
+    Fault(
+        "authority: the playground tells of vectors without their permission",
+        Code("inspection.playground:explain", "management.may(caller, Action.INSPECT_DERIVATION)", "True"),
+        ("tests/pages/test_search.py::test_what_was_not_derived_and_what_was_for_a_retired_generation",),
+    ),
+    Fault(
+        "form: a field with a name outside ASCII is not looked at",
+        Code("archive.curation.posted:unknown", "- known)", "- known) if name.isascii()"),
+        ("tests/pages/test_people.py::test_a_field_that_nobody_asked_for_is_refused",),
+    ),
+    Fault(
         "authority: one of the desk's two questions is enough",
         Code("archive.operations.desk:_require", "not all(", "not any("),
         ("tests/pages/test_review.py::test_whoever_may_review_and_not_inspect_has_no_queue_either",),
@@ -474,14 +489,15 @@ UNASKED: Final = (
         "_ask([(place, questions[place]) for place, answer in answers.items() if answer.result], Point.A2, answers)",
     ),
     _unasked(
-        "inspection.reads:configuration",
-        *("A0", "discover the configuration", "authority.decide(questions, Point.A0)"),
-        "[True] * len(questions)",
+        "inspection.discovery:_discovered",
+        *("A0", "discover the configuration"),
+        "authority.decide([_discovery(caller) for caller in callers], Point.A0)",
+        "[True] * len(callers)",
     ),
     _unasked(
-        "inspection.reads:configuration",
+        "inspection.discovery:_discovered",
         *("A2", "discover the configuration"),
-        "authority.decide([_discovery(Caller(subject, binding)) for binding in shown], Point.A2)",
+        "authority.decide([_discovery(caller) for caller in shown], Point.A2)",
         "[True] * len(shown)",
     ),
 )

@@ -1,6 +1,8 @@
 """What is near in meaning beside a candidate: by vectors that are there, or a sentence why there is none to compare."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from archive import authority
 from archive.operations import host
@@ -110,7 +112,9 @@ def test_what_is_near_in_meaning_costs_the_page_one_query_more(beds, curator, dj
 
 
 def test_whoever_may_not_inspect_derivations_is_told_nothing_of_them(beds, curator):
-    answer = curator.get(DESK)
+    with CaptureQueriesContext(connection) as asked:
+        answer = curator.get(DESK)
+    assert not [one["sql"] for one in asked if "semantic_" in one["sql"]], "asked before anything is read"
     assert answer.context["meaning"] == neighbours.Neighbours(WhyNot.NOT_ALLOWED)
     assert "promoted notes have a vector" not in answer.content.decode()
 
