@@ -19,7 +19,7 @@ from inspection import derivations
 from lychd import handbook
 from lychd.commands.telling import Progress, Unready
 from lychd.evaluation.meaning import ModelMissing, require_model
-from semantic.lifecycle import EXPIRED, State
+from semantic.lifecycle import State
 from semantic.manifest import require_derivation
 from semantic.operations import generations
 from semantic.operations.attempts import Attempt, run_attempts
@@ -136,8 +136,7 @@ def _prepared(operator: Caller, notes: Sequence[UUID]) -> Iterator[DerivationRec
 def _derived(operator: Caller, notes: Sequence[UUID]) -> int:
     """Embed a run of notes and count those that now have a vector; one that somebody else has just now is theirs."""
     rows = list(_prepared(operator, notes))
-    again = {State.FAILED.value, EXPIRED}
-    answers = run_attempts(operator, [Attempt(row.id, row.row_version, row.state in again) for row in rows])
+    answers = run_attempts(operator, [Attempt(row.id, row.row_version, row.ended_without_vector) for row in rows])
     return sum(answer.refusal is None for answer in answers)
 
 

@@ -87,7 +87,7 @@ def _point(names: dict[str, Any]) -> None:
 
 def _create(name: str) -> None:
     try:
-        with _as_owner() as connection:
+        with as_owner() as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     except (Error, psycopg.Error) as error:
         raise ScratchError("The owner's login may make no database (CREATEDB), and this command needs one.") from error
@@ -97,12 +97,13 @@ def _drop(name: str) -> None:
     if threading.current_thread() is threading.main_thread():
         # A second Ctrl-C must not leave the database behind.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with _as_owner() as connection:
+    with as_owner() as connection:
         databases.drop(connection, name)
 
 
 @contextlib.contextmanager
-def _as_owner() -> Iterator[Connection[Any]]:
+def as_owner() -> Iterator[Connection[Any]]:
+    """The owner of the schema, for what the serving role may not: databases, tables of one's own, and VACUUM."""
     connection = connections[OWNER_ALIAS]
     connection.ensure_connection()
     try:

@@ -113,6 +113,11 @@ class DerivationRecord:
             settled_at=row.settled_at,
         )
 
+    @property
+    def ended_without_vector(self) -> bool:
+        """Whether an attempt failed or ran out of time, so that another one has to be asked for by name (R-L-179)."""
+        return self.state in {State.FAILED.value, EXPIRED}
+
     def as_json(self) -> dict[str, Any]:
         return {
             "id": str(self.id),

@@ -96,3 +96,9 @@ def received(sent: bytes) -> bytes:
     if sys.byteorder == "little":
         found.byteswap()
     return _little(found).tobytes()
+
+
+def sent(vector: bytes) -> bytes:
+    """Turn canonical bytes into what `vector_recv` reads, for a binary COPY."""
+    numbers = components(vector)
+    return struct.pack(f">HH{len(numbers)}f", len(numbers), 0, *numbers)

@@ -29,11 +29,11 @@ from lychd.bench.semantic_rows import (
     PLAIN,
     Rows,
     copy_given,
-    owner,
     question,
     take_to_claimed,
 )
 from lychd.evaluation.metrics import percentile
+from lychd.scratch import as_owner
 from semantic import exact, vectors
 from semantic.limits import MIN_COSINE_LOWEST
 from semantic.operations.recall import recall
@@ -317,7 +317,7 @@ def write_cost(rows: Rows, size: int, rounds: int) -> tuple[list[Figure], dict[s
     """Completing a hundred derivations with the trigger that keeps the copy and without it; nothing of it stays."""
     taken: dict[str, list[float]] = {"with": [], "without": []}
     given = [(uuid4(), uuid4(), vector, True) for vector in rows.source.rows(_WRITTEN)]
-    with owner() as connection:
+    with as_owner() as connection:
         for _ in range(rounds):
             for kind in taken:
                 taken[kind].append(_completed(connection, rows, given, copied=kind == "with"))

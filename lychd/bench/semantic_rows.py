@@ -13,19 +13,19 @@ from uuid import UUID, uuid4
 
 import psycopg
 from django.conf import settings
-from django.db import connections
 
 from lychd.bench import bare
 from lychd.bench.ground import Ground
 from lychd.bench.ground import bare as bare_connection
 from lychd.evaluation import meaning
-from lychd.roles import OWNER_ALIAS
+from lychd.scratch import as_owner
 from semantic import limits
 from semantic.embedders import Driver, Embedded, Item, Kind, Measure
 from semantic.leases import Lease
 from semantic.manifest import embed_binding_digest
 from semantic.models import Generation
 from semantic.presets import MINILM, STAND_IN
+from semantic.vectors import sent
 
 DIMENSIONS: Final = limits.PROFILE_DIMENSIONS[limits.EMBED_PROFILE]
 ELIGIBLE_SHARE: Final = 0.8
@@ -258,7 +258,7 @@ class Rows:
         self.ground.promoted(1)
         meaning.register(self.ground.caller)
         self.generation = Generation.objects.get(namespace=self.ground.namespace, reference=meaning.GENERATION)
-        with owner() as connection:
+        with as_owner() as connection:
             connection.execute(_TABLES)
 
     def grow(self, size: int) -> None:
@@ -273,7 +273,7 @@ class Rows:
             self.matrix = vectors if self.matrix is None else np.concatenate([self.matrix, vectors])
             self.eligible = eligible if self.eligible is None else np.concatenate([self.eligible, eligible])
             self.ground.progress(f"{size} rows", len(self.notes), size)
-        with owner() as connection:
+        with as_owner() as connection:
             connection.execute("VACUUM (ANALYZE)")
 
     def _load(self, vectors: Any, eligible: Any) -> list[UUID]:
@@ -285,7 +285,7 @@ class Rows:
             # What is withdrawn again takes its vector with it.
             withdrawn = {"start": "promoted", "end": "archived", "version": 2, "all": False}
             _move(serving, {"namespace": namespace, **withdrawn})
-        with owner() as connection:
+        with as_owner() as connection:
             connection.execute(f"TRUNCATE {GIVEN}")
             _copy(connection, f"{PLAIN} (note_id, vector, eligible)", ((note, one, may) for note, _, one, may in given))
             connection.execute(
@@ -303,7 +303,7 @@ def copy_given(connection: Connection, given: Sequence[tuple[UUID, UUID, Any, bo
     ):
         copy.set_types(["uuid", "uuid", "bytea", "bool"])
         for note, derivation, vector, eligible in given:
-            copy.write_row((note, derivation, sent(vector), eligible))
+            copy.write_row((note, derivation, sent(vector.astype("<f4").tobytes()), eligible))
 
 
 def take_to_claimed(connection: Connection, namespace: int, generation: UUID) -> None:
@@ -330,25 +330,7 @@ def _copy(connection: Connection, into: str, rows: Iterator[tuple[UUID, Any, boo
     with connection.cursor() as cursor, cursor.copy(f"COPY {into} FROM STDIN (FORMAT BINARY)") as copy:
         copy.set_types(["uuid", "bytea", "bool"])
         for note, vector, eligible in rows:
-            copy.write_row((note, sent(vector), eligible))
-
-
-def sent(vector: Any) -> bytes:
-    """Write a vector the way `vector_recv` reads it."""
-    head: bytes = len(vector).to_bytes(2, "big") + b"\0\0"
-    body: bytes = vector.astype(">f4").tobytes()
-    return head + body
-
-
-@contextmanager
-def owner() -> Iterator[Connection]:
-    """The owner of the schema, for what the serving role may not: tables of one's own, and VACUUM."""
-    connection = connections[OWNER_ALIAS]
-    connection.ensure_connection()
-    try:
-        yield connection.connection
-    finally:
-        connection.close()
+            copy.write_row((note, sent(vector.astype("<f4").tobytes()), eligible))
 
 
 _numbers = itertools.count()

@@ -22,7 +22,6 @@ from semantic.operations.attempts import Attempt, run_attempts
 from semantic.operations.preparation import prepare_many
 from semantic.operations.recall import recall as recall_by_meaning
 from semantic.operations.resolution import resolve as resolve_by_meaning
-from semantic.records import DerivationRecord
 from semantic.requests import SemanticRecall
 
 Outcome = str | Refusal
@@ -174,16 +173,12 @@ def _run(acting: Caller, run: Sequence[UUID], options: argparse.Namespace) -> li
     prepared = prepare_many(acting, run)
     outcomes: list[Outcome] = [answer.refusal for answer in prepared if answer.refusal is not None]
     rows = [answer.given().derivation for answer in prepared if answer.refusal is None]
-    attempts = [Attempt(row.id, row.row_version, _again(row, options)) for row in rows]
+    attempts = [Attempt(row.id, row.row_version, bool(options.retry) and row.ended_without_vector) for row in rows]
     if options.queue:
         return [*outcomes, *_sent(acting, attempts)]
     if attempts:
         outcomes += [answer.refusal or answer.given().state for answer in run_attempts(acting, attempts)]
     return outcomes
-
-
-def _again(row: DerivationRecord, options: argparse.Namespace) -> bool:
-    return bool(options.retry) and row.state in {State.FAILED.value, EXPIRED}
 
 
 def _sent(acting: Caller, attempts: Sequence[Attempt]) -> Iterator[Outcome]:

@@ -12,7 +12,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connections
 
 from archive import bindings
 from archive import limits as archive_limits
@@ -23,7 +22,7 @@ from inspection.derivations import underived
 from lychd.evaluation.metrics import DEPTH, Answered
 from lychd.evaluation.sets import Group, Query
 from lychd.evaluation.shelves import Shelf, in_order
-from lychd.roles import OWNER_ALIAS
+from lychd.scratch import as_owner
 from semantic import limits
 from semantic.lifecycle import EXPIRED
 from semantic.operations import generations
@@ -175,7 +174,5 @@ def opened() -> Any:
 
 def settle() -> None:
     """Let statistics and visibility catch up with what was derived, as autovacuum would do by and by."""
-    owner = connections[OWNER_ALIAS]
-    with owner.cursor() as cursor:
-        cursor.execute("VACUUM (ANALYZE) semantic_scan, semantic_derivation")
-    owner.close()
+    with as_owner() as connection:
+        connection.execute("VACUUM (ANALYZE) semantic_scan, semantic_derivation")

@@ -1,17 +1,16 @@
 """`lychd bench --policy semantic` at a small size: answers are compared, figures are there, derived rows are right."""
 
 import contextlib
-from importlib.util import find_spec
 
 import pytest
 from django.db import connection
 
 from lychd.bench import ground, semantic_recall, semantic_rows, texts
 from lychd.evaluation import meaning
-from semantic.presets import MINILM_PACKAGE
 from tests.commands.conftest import lychd
 from tests.evaluation.folders import written
 from tests.evaluation.outside import ran, scratch_databases
+from tests.modelled import with_model
 
 __all__ = ["lychd"]
 
@@ -55,18 +54,18 @@ def test_every_time_is_in_the_document(found):
     assert {figure["name"] for figure in found["figures"] if figure["baseline"] is None} == set()
 
 
-@pytest.mark.slow
-@pytest.mark.models
-@pytest.mark.skipif(find_spec(MINILM_PACKAGE) is None, reason="the models extra is not installed: make models")
-def test_derivation_is_measured_beside_the_bare_model(tmp_path):
-    folder = written(tmp_path / "garden")
-    answer = ran(*("bench", "derivation", "--policy", "semantic", "--effort", "small", "--json", "--texts", folder))
-    assert answer.code == 0, answer.err
-    figures = {figure["name"]: figure for figure in answer.document["figures"]}
-    assert figures.keys() == {
-        f"derivation.{texts}{rival}" for texts in ("passages", "documents") for rival in ("", ".eights")
-    }
-    assert all(figure["baseline"] > 0 for figure in figures.values())
+class TestWithTheModel:
+    pytestmark = [pytest.mark.slow, *with_model]
+
+    def test_derivation_is_measured_beside_the_bare_model(self, tmp_path):
+        folder = written(tmp_path / "garden")
+        answer = ran(*("bench", "derivation", "--policy", "semantic", "--effort", "small", "--json", "--texts", folder))
+        assert answer.code == 0, answer.err
+        figures = {figure["name"]: figure for figure in answer.document["figures"]}
+        assert figures.keys() == {
+            f"derivation.{texts}{rival}" for texts in ("passages", "documents") for rival in ("", ".eights")
+        }
+        assert all(figure["baseline"] > 0 for figure in figures.values())
 
 
 def test_what_one_policy_measures_the_other_refuses(lychd):
@@ -91,7 +90,7 @@ def stocked(transactional_db, owner, monkeypatch):
     """Two hundred rows in the test database; VACUUM and the tables of the baselines are the owner's."""
     monkeypatch.setattr(semantic_rows, "_SLICE", 100)
     for module in (semantic_rows, semantic_recall):
-        monkeypatch.setattr(module, "owner", lambda: contextlib.nullcontext(owner))
+        monkeypatch.setattr(module, "as_owner", lambda: contextlib.nullcontext(owner))
     with semantic_rows.switched_on():
         rows = semantic_rows.Rows(ground.Ground("", texts.of_handbook(), lambda *_: None))
         rows.grow(200)

@@ -1,29 +1,20 @@
 """`lychd evaluate --policy semantic`: what cannot be embedded is missed, and the model alone scores the same."""
 
-from importlib.util import find_spec
-
 import pytest
 
 from lychd.evaluation import meaning, metrics, report, sets, shelves
-from semantic.presets import MINILM_PACKAGE, STAND_IN
+from semantic.presets import STAND_IN
 from tests.commands.conftest import lychd
 from tests.evaluation.folders import CORPUS, JUDGEMENTS, written
 from tests.evaluation.outside import ran, scratch_databases
 from tests.evaluation.test_command import FIGURES, public
+from tests.modelled import with_model
 
 __all__ = ["lychd"]
 
 # Longer than the window of the small model, and short enough for the archive.
 LONG = {"id": "long", "lang": "en", "group": "en", "text": "roses and thorns " * 200}
 SET = {"corpus": [*CORPUS, LONG], "judgements": [*JUDGEMENTS, ("q2", "long", 1)]}
-
-with_model = [
-    pytest.mark.models,
-    pytest.mark.skipif(
-        find_spec(MINILM_PACKAGE) is None or find_spec("sentence_transformers") is None,
-        reason="the models extra is not installed: make models",
-    ),
-]
 
 
 # --- without the model -----------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 For tests and measurements that need more rows than operations would bring there in a minute.
 """
 
-import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID, uuid4
@@ -76,10 +75,4 @@ def _load(owner: "psycopg.Connection[Any]", given: Sequence[tuple[UUID, UUID, by
     ):
         copy.set_types(["uuid", "uuid", "bytea", "bool"])
         for note, derivation, vector, eligible in given:
-            copy.write_row((note, derivation, sent(vector), eligible))
-
-
-def sent(vector: bytes) -> bytes:
-    """Write canonical bytes the way `vector_recv` reads them."""
-    numbers = vectors.components(vector)
-    return struct.pack(f">HH{len(numbers)}f", len(numbers), 0, *numbers)
+            copy.write_row((note, derivation, vectors.sent(vector), eligible))

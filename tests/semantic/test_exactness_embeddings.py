@@ -1,35 +1,26 @@
 """The ranking against brute force once more, where half of the vectors are what a model really gives."""
 
-from importlib.util import find_spec
-
-import pytest
-
 from archive.models import Namespace
 from lychd.bench import texts
+from lychd.evaluation import meaning
 from semantic.models import Generation
 from semantic.operations.generations import register
-from semantic.presets import MINILM, MINILM_PACKAGE
 from tests import cast
+from tests.modelled import with_model
 from tests.semantic.stock import stock
 from tests.semantic.test_exactness import DIMENSIONS, differences, nudged
 
-pytestmark = [
-    pytest.mark.models,
-    pytest.mark.skipif(
-        find_spec(MINILM_PACKAGE) is None or find_spec("sentence_transformers") is None,
-        reason="the models extra is not installed: make models",
-    ),
-]
+pytestmark = with_model
 
 REAL, NOISE, CENTRES, TIES = 12_800, 6_400, 200, 32
 WORDS = 12
 
 
 def embedded(passages):
-    from semantic.embedders import sentence_transformers
+    import numpy
 
-    model = sentence_transformers._load(dict(MINILM))
-    return model.encode(passages, batch_size=64, show_progress_bar=False).astype("<f4")
+    given = meaning.opened().encode(passages, batch_size=64, normalize_embeddings=True, show_progress_bar=False)
+    return numpy.pad(given, ((0, 0), (0, DIMENSIONS - given.shape[1]))).astype("<f4")
 
 
 def test_real_embeddings_among_others_are_ranked_as_by_brute_force(meaning, alice, otto, owner):

@@ -1,7 +1,6 @@
 """The real small model, where its packages are there: whole texts, its own window, the same numbers again."""
 
 import math
-from importlib.util import find_spec
 
 import pytest
 from django.conf import settings as configured
@@ -11,19 +10,14 @@ from semantic import leases, vectors
 from semantic.embedders import Item, Kind
 from semantic.embedding import Vector, session
 from semantic.manifest import Configured
-from semantic.presets import MINILM, MINILM_PACKAGE
+from semantic.presets import MINILM
 from semantic.refusals import ModelInputOversize
 from tests import cast
+from tests.modelled import with_model
 from tests.semantic import acts
 from tests.semantic.conftest import derivation
 
-pytestmark = [
-    pytest.mark.models,
-    pytest.mark.skipif(
-        find_spec(MINILM_PACKAGE) is None or find_spec("sentence_transformers") is None,
-        reason="the models extra is not installed: make models",
-    ),
-]
+pytestmark = with_model
 
 
 @pytest.fixture

@@ -43,6 +43,7 @@ def test_any_bits_come_back_from_postgresql(transactional_db, seed):
         (sent,) = cursor.fetchone()
 
     assert vectors.received(bytes(sent)) == given
+    assert vectors.sent(given) == bytes(sent)
     assert vectors.digest(vectors.received(bytes(sent))) == vectors.digest(given)
 
 
