@@ -5,6 +5,7 @@ the end was. Another process works in it by its name.
 """
 
 import contextlib
+import os
 import secrets
 import signal
 import threading
@@ -42,7 +43,8 @@ def database(purpose: str) -> Iterator[str]:
         stack.enter_context(_terminated_like_interrupted())
         if settings.LYCHD_EMBEDDED:
             stack.enter_context(embedded.sharing(settings.LYCHD_STATE_DIR))
-        name = f"{PREFIX}{purpose}_{secrets.token_hex(6)}"
+        # By its process, so that a left one says whose it was; and by chance, since numbers of processes come again.
+        name = f"{PREFIX}{purpose}_{os.getpid()}_{secrets.token_hex(6)}"
         # Registered first: an interrupt may come between the server's answer and ours.
         stack.callback(_drop, name)
         _create(name)

@@ -6,7 +6,7 @@ from lychd.bench import runner, semantic_runner, texts
 from lychd.commands import grammar
 from tests.bench import loads
 from tests.evaluation.folders import written
-from tests.evaluation.outside import ran, scratch_databases
+from tests.evaluation.outside import ran
 
 pytestmark = pytest.mark.slow
 
@@ -29,10 +29,8 @@ NAMED = {
 @pytest.fixture(scope="module")
 def found():
     """One small run of everything; its figures by name."""
-    before = scratch_databases()
     answer = ran("bench", "--effort", "small", "--sizes", "40,80", "--json")
     assert answer.code == 0, answer.err
-    assert scratch_databases() == before
     assert all(
         figure.keys() == {"name", "value", "unit", "baseline", "ratio", "note"} for figure in answer.document["figures"]
     )
@@ -97,7 +95,6 @@ def test_passages_have_the_words_of_their_source_and_repeat_with_their_seed():
     ],
 )
 def test_pages_are_measured_beside_themselves_with_little_in_them(name, promised):
-    before = scratch_databases()
     answer = ran("bench", name, "--effort", "small", "--json")
     assert answer.code == 0, answer.err
     found = {figure["name"]: figure for figure in answer.document["figures"]}
@@ -105,4 +102,3 @@ def test_pages_are_measured_beside_themselves_with_little_in_them(name, promised
     assert all(figure["ratio"] for figure in found.values() if figure["unit"] == "ms")
     if name == "review":
         assert found["review.300.statements"]["value"] <= 12
-    assert scratch_databases() == before

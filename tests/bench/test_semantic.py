@@ -9,7 +9,7 @@ from lychd.bench import ground, semantic_recall, semantic_rows, texts
 from lychd.evaluation import meaning
 from tests.commands.conftest import lychd
 from tests.evaluation.folders import written
-from tests.evaluation.outside import ran, scratch_databases
+from tests.evaluation.outside import ran
 from tests.modelled import with_model
 
 __all__ = ["lychd"]
@@ -21,10 +21,8 @@ SIZES = (150, 300)
 @pytest.fixture(scope="module")
 def found():
     """One small run of recall."""
-    before = scratch_databases()
     answer = ran(*("bench", "recall", "--policy", "semantic", "--effort", "small", "--sizes", "150,300", "--json"))
     assert answer.code == 0, answer.err
-    assert scratch_databases() == before
     return answer.document
 
 

@@ -28,12 +28,13 @@ def started(*arguments: object) -> "subprocess.Popen[str]":
 def ran(*arguments: object) -> Ran:
     process = started(*arguments)
     out, err = process.communicate(timeout=5 * PATIENCE)
+    assert made_by(process.pid) == set(), "a measuring command leaves no database"
     return Ran(process.returncode, out, err)
 
 
-def scratch_databases() -> set[str]:
-    """The databases that measuring commands have made on the suite's server."""
+def made_by(process: int) -> set[str]:
+    """The databases that one measuring command has on the suite's server; other tests make theirs there meanwhile."""
     server = embedded.Server(settings.LYCHD_STATE_DIR, embedded.socket_dir(settings.LYCHD_STATE_DIR))
     with psycopg.connect(server.url("postgres", embedded.SUPERUSER)) as connection:
         rows = connection.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [scratch.PREFIX])
-        return {name for (name,) in rows}
+        return {name for (name,) in rows if name.split("_")[-2] == str(process)}

@@ -8,7 +8,7 @@ import pytest
 
 from lychd.environment import CHECKOUT
 from tests.evaluation.folders import CORPUS, written
-from tests.evaluation.outside import ran, scratch_databases, started
+from tests.evaluation.outside import made_by, ran, started
 
 PUBLIC_SETS = CHECKOUT.parent / "shared" / "data"
 FIGURES = {"ndcg@10", "recall@10", "mrr@10", "empty_rate", "p50_ms", "p95_ms", "coverage"}
@@ -22,8 +22,6 @@ def public(name: str) -> Path:
 
 
 def test_one_document_with_the_figures_of_both(tmp_path):
-    before = scratch_databases()
-
     answer = ran("evaluate", written(tmp_path / "garden"), "--text-configuration", "auto", "--json")
 
     assert answer.code == 0, answer.err
@@ -42,7 +40,6 @@ def test_one_document_with_the_figures_of_both(tmp_path):
     assert found["languages"]["de"]["ndcg@10"] == 1.0
     assert found["baseline_agrees"] is None
     assert "taken in and promoted: 2 of 6" in answer.err
-    assert scratch_databases() == before
 
 
 def test_a_group_is_searched_alone(tmp_path):
@@ -79,20 +76,19 @@ def test_a_folder_that_is_no_set_is_wrong_usage(tmp_path):
 
 
 def test_an_interrupted_run_leaves_no_database(tmp_path):
-    before = scratch_databases()
     many = [{"id": str(number), "text": f"roses {number}"} for number in range(4_000)]
     folder = written(tmp_path / "many", corpus=CORPUS + many)
     process = started("evaluate", folder)
     assert process.stderr is not None
     # Its first word comes when notes are in the database.
     assert "taken in" in process.stderr.readline()
-    assert scratch_databases() > before
+    assert len(made_by(process.pid)) == 1
 
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=120)
 
     assert process.returncode == 130
-    assert scratch_databases() == before
+    assert made_by(process.pid) == set()
 
 
 @pytest.mark.parametrize(

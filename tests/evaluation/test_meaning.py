@@ -1,12 +1,14 @@
 """`lychd evaluate --policy semantic`: what cannot be embedded is missed, and the model alone scores the same."""
 
+import os
+
 import pytest
 
 from lychd.evaluation import meaning, metrics, report, sets, shelves
 from semantic.presets import STAND_IN
 from tests.commands.conftest import lychd
 from tests.evaluation.folders import CORPUS, JUDGEMENTS, written
-from tests.evaluation.outside import ran, scratch_databases
+from tests.evaluation.outside import made_by, ran
 from tests.evaluation.test_command import FIGURES, public
 from tests.modelled import with_model
 
@@ -22,13 +24,11 @@ SET = {"corpus": [*CORPUS, LONG], "judgements": [*JUDGEMENTS, ("q2", "long", 1)]
 
 def test_without_the_model_nothing_is_made_and_the_way_is_named(lychd, monkeypatch, tmp_path):
     monkeypatch.setattr(meaning, "find_spec", lambda name: None)
-    before = scratch_databases()
-
     answer = lychd("evaluate", written(tmp_path / "garden"), "--policy", "semantic", "--json")
 
     assert answer.code == 4
     assert "make models" in answer.document["detail"]
-    assert scratch_databases() == before
+    assert made_by(os.getpid()) == set()
 
 
 @pytest.fixture
@@ -76,8 +76,6 @@ class TestWithTheModel:
     pytestmark = with_model
 
     def test_one_document_with_the_figures_of_both(self, tmp_path):
-        before = scratch_databases()
-
         answer = ran("evaluate", written(tmp_path / "garden", **SET), "--policy", "semantic", "--json")
 
         assert answer.code == 0, answer.err
@@ -91,7 +89,6 @@ class TestWithTheModel:
         assert found["empty_rate"] == 0.0
         assert found["languages"]["de"]["ndcg@10"] == 1.0
         assert "derived: 2 of 7" in answer.err
-        assert scratch_databases() == before
 
     @pytest.mark.parametrize(("name", "floor"), [("devnotes", 0.66), ("devbench", 0.85)])
     def test_real_questions_are_answered_as_well_as_promised(self, name, floor):
