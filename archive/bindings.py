@@ -5,6 +5,7 @@ here writes it. `BindingSource` is the port; two adapters stand beside it.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from django.conf import settings
@@ -15,7 +16,7 @@ from archive.models import ConfiguredBinding
 from archive.refusals import ProfileOff
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Binding:
     """One configured namespace. Text configuration and second person are not in the digest: vectors pin the digest."""
 
@@ -37,7 +38,7 @@ class Binding:
             "policy_revision": self.policy_revision,
         }
 
-    @property
+    @cached_property
     def digest(self) -> str:
         return canonical.digest_of(canonical.BINDING, self.fields())
 

@@ -11,6 +11,12 @@ the query; whatever the true score may still bring into the answer - everything 
 best, and everything within the bound of the threshold - is scored again on full vectors. docs/exactness.md derives the
 bound and proves that nothing can be lost.
 
+# Note [Last page first]
+A table's pages fill from their end, so reading rows in the order of their numbers jumps back in memory at each of them,
+where no processor fetches ahead. The index on the generation keeps one entry a row, in the order of the rows; walked
+from its end, it visits the rows of one generation alone, pages last to first and memory upwards. That needs a range (an
+equality has no direction) and an order by it; it decides what is read when, never what is read.
+
 # Note [Loud, not short]
 Each row that is scored is read again through the truth: note promoted at the pinned version with text, derivation
 complete. A scan row without that would be a broken trigger, so it refuses the whole recall instead of leaving a hole
@@ -18,7 +24,6 @@ that the bound knows nothing of.
 """
 
 import math
-import struct
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -54,17 +59,28 @@ class Ranking:
     complete: int
 
 
+# What there is, and for the rest of this transaction: pairs of the first pass stay in memory, the scan takes the index
+# whatever the table's size, and one of very many pages may be shared among processes although few rows come out of it,
+# which the usual costs do not foresee; below that, starting and ending a process costs what it saves.
 _COVERAGE: Final = """
 SELECT coalesce((SELECT notes FROM archive_corpus WHERE namespace_id = %s), 0)::bigint,
-       coalesce((SELECT complete FROM semantic_coverage WHERE generation_id = %s), 0)::bigint
+       coalesce((SELECT complete FROM semantic_coverage WHERE generation_id = %s), 0)::bigint,
+       set_config('work_mem', '64MB', true), set_config('enable_seqscan', 'off', true),
+       set_config('enable_bitmapscan', 'off', true), set_config('parallel_setup_cost', '0', true),
+       set_config('parallel_tuple_cost', '0', true), set_config('min_parallel_table_scan_size', '256MB', true),
+       set_config('min_parallel_index_scan_size', '0', true)
 """
 
-# Every row of which it is open whether it reaches the threshold, or that surely does.
+# Every row of which it is open whether it reaches the threshold, or that surely does. See Note [Last page first].
 _WITHIN: Final = """
-    SELECT derivation_id, -(half <#> %(half)s::halfvec) AS score
-    FROM semantic_scan
-    WHERE generation_id = %(generation)s::uuid
-      AND half <#> %(half)s::halfvec <= %(bound)s::float8 - %(min_cosine)s::float8
+    SELECT derivation_id, -away AS score
+    FROM (
+        SELECT derivation_id, half <#> %(half)s::halfvec AS away
+        FROM semantic_scan
+        WHERE generation_id BETWEEN %(generation)s::uuid AND %(generation)s::uuid
+        ORDER BY generation_id DESC
+    ) AS each
+    WHERE away <= %(bound)s::float8 - %(min_cosine)s::float8
 """
 
 # Without a threshold every row is one, and the first of them are enough until they are seen not to be.
@@ -73,8 +89,8 @@ _FIRST: Final = """
     FROM (
         SELECT derivation_id, half <#> %(half)s::halfvec AS away
         FROM semantic_scan
-        WHERE generation_id = %(generation)s::uuid
-        ORDER BY away
+        WHERE generation_id BETWEEN %(generation)s::uuid AND %(generation)s::uuid
+        ORDER BY generation_id DESC, away
         LIMIT %(most)s::bigint
     ) AS first
 """
@@ -140,13 +156,6 @@ ORDER BY best.score DESC NULLS LAST, note.id
 _RANK_WITHIN: Final = _RANK.format(rough=_WITHIN)
 _RANK_FIRST: Final = _RANK.format(rough=_FIRST)
 
-# For this transaction alone: pairs of the first pass stay in memory, and a scan of many pages may be shared among
-# processes although few rows come out of it, which the usual costs do not foresee.
-_MEANS: Final = """
-SELECT set_config('work_mem', '64MB', true), set_config('parallel_setup_cost', '0', true),
-       set_config('parallel_tuple_cost', '0', true), set_config('min_parallel_table_scan_size', '32MB', true)
-"""
-
 
 def rank(
     namespace: Namespace, generation: Generation, query: bytes, *, top_k: int, min_cosine: float, slack: float = 1.0
@@ -161,15 +170,14 @@ def rank(
         "namespace": namespace.id,
         "generation": generation.id,
         "half": half,
-        "query": vectors.literal(query),
+        "query": vectors.sent(query),
         "bound": bound * slack,
         "min_cosine": min_cosine,
         "top_k": top_k,
     }
     with connection.cursor() as cursor:
         cursor.execute(_COVERAGE, [namespace.id, generation.id])
-        promoted, complete = cursor.fetchone()
-        cursor.execute(_MEANS)
+        promoted, complete, *_ = cursor.fetchone()
         if min_cosine > MIN_COSINE_LOWEST:
             cursor.execute(_RANK_WITHIN, values)
             found = cursor.fetchall()
@@ -199,7 +207,7 @@ _HALF_TINY: Final = 2.0**-25
 _SINGLE: Final = 2.0**-24
 
 
-def halved(query: bytes, kept: int) -> tuple[str, float]:
+def halved(query: bytes, kept: int) -> tuple[vectors.Sent, float]:
     """Write the query in half precision, brought to length one, and bound how far a first-pass score may be off.
 
     Only the kept places are written: beyond them every stored vector is zero, so nothing there adds to a score.
@@ -207,9 +215,8 @@ def halved(query: bytes, kept: int) -> tuple[str, float]:
     numbers = vectors.components(query)
     length = vectors.l2(query)
     unit = [number / length for number in numbers[:kept]]
-    half = struct.unpack(f"<{len(unit)}e", struct.pack(f"<{len(unit)}e", *unit))
-    moved = math.sqrt(math.fsum((one - other) ** 2 for one, other in zip(half, unit, strict=True)))
-    return "[" + ",".join(map(repr, half)) + "]", error_bound(len(numbers), moved)
+    half = vectors.sent_halves(unit)
+    return half, error_bound(len(numbers), math.dist(vectors.halves(half), unit))
 
 
 def error_bound(dimensions: int, query_moved: float) -> float:

@@ -6,6 +6,7 @@ the embedder is a new generation and nothing else (R-L-168). Reading the configu
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from archive import bindings, canonical
@@ -28,14 +29,17 @@ BINDING_KEYS: Final = (
 PADDING_KEYS: Final = ("from", "to", "by")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Configured:
-    """The generation that the settings name for one namespace: its reference, manifest and digest."""
+    """The generation that the settings name for one namespace: its reference, manifest and digest.
+
+    An operation asks for the digests at every step, so each is made once.
+    """
 
     reference: str
     manifest: Mapping[str, Any]
 
-    @property
+    @cached_property
     def digest(self) -> str:
         return digest_of(self.manifest)
 
@@ -55,7 +59,7 @@ class Configured:
     def embed_binding(self) -> dict[str, Any]:
         return dict(self.manifest["embed_binding"])
 
-    @property
+    @cached_property
     def embed_binding_digest(self) -> str:
         return embed_binding_digest(self.embed_binding)
 

@@ -11,6 +11,10 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
+import psycopg
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
 from archive import canonical
 from semantic.limits import L2_TOLERANCE
 
@@ -50,8 +54,8 @@ def _little(numbers: array) -> array:  # type: ignore[type-arg]
 
 
 def l2(vector: bytes) -> float:
-    """The length, summed without loss in float64."""
-    return math.sqrt(math.fsum(number * number for number in components(vector)))
+    """The length in float64, to within one unit in the last place."""
+    return math.hypot(*components(vector))
 
 
 def admitted(vector: bytes, dimensions: int, kept: int | None = None) -> float:
@@ -80,11 +84,6 @@ def digest(vector: bytes) -> str:
     return canonical.digest(canonical.VECTOR, struct.pack("<I", len(numbers)) + vector)
 
 
-def literal(vector: bytes) -> str:
-    """Write a vector for PostgreSQL; the shortest decimals that float8 keeps lead back to the very same float32."""
-    return "[" + ",".join(map(repr, components(vector))) + "]"
-
-
 def received(sent: bytes) -> bytes:
     """Turn what `vector_send` gives (big-endian, with a head) into canonical bytes."""
     count, unused = _SENT_HEAD.unpack_from(sent)
@@ -98,7 +97,34 @@ def received(sent: bytes) -> bytes:
     return _little(found).tobytes()
 
 
-def sent(vector: bytes) -> bytes:
-    """Turn canonical bytes into what `vector_recv` reads, for a binary COPY."""
+class Sent(bytes):
+    """What `vector_recv` or `halfvec_recv` reads: to be bound as a parameter that is cast, or to be copied in."""
+
+
+class _AsItIs(Dumper):
+    """Hands the bytes over in binary form and leaves the type to the cast beside the placeholder."""
+
+    format = Format.BINARY
+
+    def dump(self, obj: Sent) -> bytes:
+        return bytes(obj)
+
+
+# Before the first connection is made: each takes the adapters that there are by then.
+psycopg.adapters.register_dumper(Sent, _AsItIs)
+
+
+def sent(vector: bytes) -> Sent:
+    """Turn canonical bytes into what `vector_recv` reads, bit by bit."""
     numbers = components(vector)
-    return struct.pack(f">HH{len(numbers)}f", len(numbers), 0, *numbers)
+    return Sent(struct.pack(f">HH{len(numbers)}f", len(numbers), 0, *numbers))
+
+
+def sent_halves(numbers: Sequence[float]) -> Sent:
+    """Turn numbers into what `halfvec_recv` reads; each is rounded to half precision, ties to even."""
+    return Sent(struct.pack(f">HH{len(numbers)}e", len(numbers), 0, *numbers))
+
+
+def halves(given: Sent) -> tuple[float, ...]:
+    """The numbers that `sent_halves` has written."""
+    return struct.unpack_from(f">{(len(given) - _SENT_HEAD.size) // 2}e", given, _SENT_HEAD.size)

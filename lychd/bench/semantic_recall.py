@@ -121,22 +121,24 @@ def _watched() -> Iterator[_Rank]:
 
 
 class Contest:
-    """One size: the operation and its three rivals, each asked the same questions in turns."""
+    """One size: the operation and its rivals, each asked the same questions in turns."""
 
     def __init__(self, rows: Rows, seen: _Rank, beside: "psycopg.Connection[Any]") -> None:
         import numpy as np
+        from threadpoolctl import ThreadpoolController
 
         self._rows = rows
         self._seen = seen
         self._beside = beside
         self._flat = np.ascontiguousarray(rows.matrix[rows.eligible])
+        self._threads = ThreadpoolController()
         self._notes = [note for note, may in zip(rows.notes, rows.eligible, strict=True) if may]
         self.times = Times()
 
     def run(self, questions: int, progress: Callable[[int], None]) -> None:
         """Ask every question of everybody, each time in another order; the first few are for warmth alone."""
         # The operation comes first the first time: the others run under the settings that its ranking has.
-        entrants = (self._whole, self._near, self._plain, self._inline, self._numpy)
+        entrants = (self._whole, self._near, self._plain, self._inline, self._numpy, self._numpy_alone)
         for place, query in enumerate(self._rows.source.queries(WARM + questions)):
             self._answers: dict[str, Answer] = {}
             turn = place % len(entrants)
@@ -178,17 +180,24 @@ class Contest:
         return self._by_sql("inline", INLINE, query)
 
     def _by_sql(self, name: str, table: str, query: Any) -> Mapping[str, float]:
-        literal = vectors.literal(query.astype("<f4").tobytes())
+        given = vectors.sent(query.astype("<f4").tobytes())
         for setting, value in self._seen.settings.items():
             self._beside.execute("SELECT set_config(%s, %s, false)", [setting, value])
         statement = _NEAREST.format(table=table)
         started = time.perf_counter()
-        rows = self._beside.execute(statement, {"query": literal, "top_k": TOP_K}).fetchall()
+        rows = self._beside.execute(statement, {"query": given, "top_k": TOP_K}).fetchall()
         took = 1000 * (time.perf_counter() - started)
         self._answers[name] = [(note, score) for note, score in rows]
         return {name: took}
 
     def _numpy(self, query: Any) -> Mapping[str, float]:
+        return self._flat_scan("numpy", query)
+
+    def _numpy_alone(self, query: Any) -> Mapping[str, float]:
+        with self._threads.limit(limits=1, user_api="blas"):
+            return self._flat_scan("numpy_one", query)
+
+    def _flat_scan(self, name: str, query: Any) -> Mapping[str, float]:
         import numpy as np
 
         started = time.perf_counter()
@@ -196,8 +205,8 @@ class Contest:
         first = np.argpartition(-scores, min(TOP_K, len(scores) - 1))[:TOP_K]
         best = first[np.argsort(-scores[first], kind="stable")]
         took = 1000 * (time.perf_counter() - started)
-        self._answers["numpy"] = [(self._notes[place], float(scores[place])) for place in best]
-        return {"numpy": took}
+        self._answers[name] = [(self._notes[place], float(scores[place])) for place in best]
+        return {name: took}
 
     def _compare(self) -> None:
         """SQL agrees to the bit; numpy sums in another order, so its scores agree within rounding."""
@@ -207,24 +216,25 @@ class Contest:
             raise AssertionError("the exact answers differ")
         if found["threshold"] != [one for one in wanted if one[1] >= THRESHOLD]:
             raise AssertionError("the answers above the threshold differ")
-        pairs = zip(wanted, found["numpy"], strict=True)
-        if any(abs(one[1] - other[1]) > _NEAR for one, other in pairs):
-            raise AssertionError("the flat scan differs by more than rounding")
+        for flat in (found["numpy"], found["numpy_one"]):
+            if any(abs(one[1] - other[1]) > _NEAR for one, other in zip(wanted, flat, strict=True)):
+                raise AssertionError("the flat scan differs by more than rounding")
 
 
 def measure(rows: Rows, size: int, questions: int, writes: int) -> tuple[list[Figure], dict[str, list[float]]]:
     """The figures of one size and every time that was taken for them."""
 
+    head = rows.head(size)
+
     def progress(done: int) -> None:
-        rows.ground.progress(f"recall at {size}", done, WARM + questions)
+        rows.ground.progress(f"recall at {head}", done, WARM + questions)
 
     with _watched() as seen, bare_connection() as beside:
         contest = Contest(rows, seen, beside)
         contest.run(questions, progress)
-    head = f"semantic.{size}"
     # Before the writes, which leave dead rows behind.
-    stored = disk(size)
-    written, write_times = write_cost(rows, size, writes)
+    stored = disk(head)
+    written, write_times = write_cost(rows, head, writes)
     return [*_compared(head, contest.times), *_around(head, contest.times), *stored, *written], {
         **{f"{head}.{name}": taken for name, taken in contest.times.taken.items()},
         **write_times,
@@ -236,7 +246,8 @@ _ASKED: Final = (("exact", "without a threshold"), ("threshold", f"at a threshol
 _RIVALS: Final = (
     ("plain", "pgvector, its own storage"),
     ("inline", "pgvector, STORAGE PLAIN"),
-    ("numpy", "float32 matrix in memory"),
+    ("numpy", "float32 matrix in memory, all processors"),
+    ("numpy_one", "float32 matrix in memory, one processor"),
 )
 
 
@@ -274,20 +285,18 @@ def _around(head: str, times: Times) -> list[Figure]:
     ]
 
 
-def growth(times: Mapping[str, Sequence[float]], sizes: Sequence[int]) -> list[Figure]:
+def growth(rows: Rows, times: Mapping[str, Sequence[float]], sizes: Sequence[int]) -> list[Figure]:
     """How the median of each contestant grows from size to size, beside how the rows do."""
     figures = []
     for before, after in itertools.pairwise(sizes):
-        for name in ("exact", "threshold", "plain", "inline", "numpy"):
-            grown = percentile(times[f"semantic.{after}.{name}"], 0.5) / percentile(
-                times[f"semantic.{before}.{name}"], 0.5
-            )
+        for name in ("exact", "threshold", *(rival for rival, _ in _RIVALS)):
+            now, then = (percentile(times[f"{rows.head(size)}.{name}"], 0.5) for size in (after, before))
             note = f"median from {before} to {after} rows; baseline: the rows"
-            figures.append(Figure(f"growth.semantic.{after}.{name}", grown, "times", after / before, note))
+            figures.append(Figure(f"growth.{rows.head(after)}.{name}", now / then, "times", after / before, note))
     return figures
 
 
-def disk(size: int) -> list[Figure]:
+def disk(head: str) -> list[Figure]:
     """What lies on disk for the rows: the copy that is searched first, the derivations, and both baselines."""
 
     def megabytes(table: str) -> float:
@@ -299,7 +308,7 @@ def disk(size: int) -> list[Figure]:
     plain = megabytes(PLAIN)
     return [
         Figure(
-            f"semantic.{size}.disk.{name}",
+            f"{head}.disk.{name}",
             megabytes(table),
             "MB",
             plain,
@@ -313,7 +322,7 @@ def disk(size: int) -> list[Figure]:
     ]
 
 
-def write_cost(rows: Rows, size: int, rounds: int) -> tuple[list[Figure], dict[str, list[float]]]:
+def write_cost(rows: Rows, head: str, rounds: int) -> tuple[list[Figure], dict[str, list[float]]]:
     """Completing a hundred derivations with the trigger that keeps the copy and without it; nothing of it stays."""
     taken: dict[str, list[float]] = {"with": [], "without": []}
     given = [(uuid4(), uuid4(), vector, True) for vector in rows.source.rows(_WRITTEN)]
@@ -322,13 +331,13 @@ def write_cost(rows: Rows, size: int, rounds: int) -> tuple[list[Figure], dict[s
             for kind in taken:
                 taken[kind].append(_completed(connection, rows, given, copied=kind == "with"))
     figure = Figure(
-        f"semantic.{size}.write.complete{_WRITTEN}",
+        f"{head}.write.complete{_WRITTEN}",
         percentile(taken["with"], 0.5),
         "ms",
         percentile(taken["without"], 0.5),
         f"{_WRITTEN} vectors in one statement; baseline: without the copy",
     )
-    return [figure], {f"semantic.{size}.write.{kind}": times for kind, times in taken.items()}
+    return [figure], {f"{head}.write.{kind}": times for kind, times in taken.items()}
 
 
 def _completed(

@@ -31,6 +31,7 @@ DIMENSIONS: Final = limits.PROFILE_DIMENSIONS[limits.EMBED_PROFILE]
 ELIGIBLE_SHARE: Final = 0.8
 PROVIDER: Final = "bench-prepared"
 EMBEDDER: Final = {**STAND_IN, "provider": PROVIDER, "model": "vectors of the measurement"}
+PADDED: Final = {**EMBEDDER, "padding": MINILM["padding"]}
 PLAIN: Final = "bench_plain"
 INLINE: Final = "bench_inline"
 GIVEN: Final = "bench_given"
@@ -43,13 +44,13 @@ Connection = psycopg.Connection[Any]
 
 
 class NumpyMissing(RuntimeError):
-    """Neither of the extras that bring numpy is installed."""
+    """Neither of the extras that bring numpy and threadpoolctl is installed."""
 
 
 def require_numpy() -> None:
     """Refuse before anything is made where there is nothing to scan with."""
-    if find_spec("numpy") is None:
-        raise NumpyMissing("This measurement needs numpy: pip install 'lychd-archive[evaluate]'.")
+    if find_spec("numpy") is None or find_spec("threadpoolctl") is None:
+        raise NumpyMissing("This measurement needs numpy and threadpoolctl: pip install 'lychd-archive[evaluate]'.")
 
 
 def has_model() -> bool:
@@ -67,11 +68,14 @@ def has_model() -> bool:
 class Source:
     """Vectors of unit length: clusters of uneven size, and where the small model is, every other one a real embedding.
 
-    Real ones beyond the first few thousand are neighbours of those: the cost of a scan does not depend on it.
+    Real ones beyond the first few thousand are neighbours of those: the cost of a scan does not depend on it. Padded,
+    all of them hold zeros where the small model's embeddings do.
     """
 
-    def __init__(self, ground: Ground, seed: int = 1) -> None:
+    def __init__(self, ground: Ground, *, padded: bool, seed: int = 1) -> None:
         import numpy as np
+
+        self._padded = padded
 
         self._chance = np.random.default_rng(seed)
         # Real embeddings are not round: a few directions hold most of what varies.
@@ -112,7 +116,10 @@ class Source:
 
     def _clustered(self, count: int) -> Any:
         chosen = self._chance.choice(len(self._centres), size=count, p=self._weights)
-        return _unit(self._centres[chosen] + 0.7 * self._noise(count))
+        found = self._centres[chosen] + 0.7 * self._noise(count)
+        if self._padded:
+            found[:, MINILM["padding"]["from"] :] = 0
+        return _unit(found)
 
     def _around(self, real: Any, count: int, far: float) -> Any:
         kept = MINILM["padding"]["from"]
@@ -176,12 +183,12 @@ class _PreparedDriver:
 
 
 @contextmanager
-def switched_on() -> Iterator[None]:
+def switched_on(embedder: Mapping[str, Any] = EMBEDDER) -> Iterator[None]:
     """Recall by meaning with questions that are embedded already."""
     before = settings.LYCHD_EMBEDDERS
     settings.LYCHD_EMBEDDERS = {**before, PROVIDER: f"{__name__}.Prepared"}
     try:
-        with meaning.switched_on(EMBEDDER):
+        with meaning.switched_on(embedder):
             yield
     finally:
         settings.LYCHD_EMBEDDERS = before
@@ -247,6 +254,7 @@ class Rows:
     """What has been loaded so far, here in one matrix, there in the archive's tables and in both baselines."""
 
     ground: Ground
+    padded: bool = False
     source: Source = field(init=False)
     generation: Generation = field(init=False)
     notes: list[UUID] = field(default_factory=list)
@@ -254,12 +262,16 @@ class Rows:
     matrix: Any = None
 
     def __post_init__(self) -> None:
-        self.source = Source(self.ground)
+        self.source = Source(self.ground, padded=self.padded)
         self.ground.promoted(1)
         meaning.register(self.ground.caller)
         self.generation = Generation.objects.get(namespace=self.ground.namespace, reference=meaning.GENERATION)
         with as_owner() as connection:
             connection.execute(_TABLES)
+
+    def head(self, size: int) -> str:
+        """What the names of figures over so many of these rows begin with."""
+        return f"semantic.padded.{size}" if self.padded else f"semantic.{size}"
 
     def grow(self, size: int) -> None:
         """Bring all of it to this many rows, a fifth of them withdrawn again, and let the server catch up."""

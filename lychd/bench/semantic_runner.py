@@ -41,16 +41,17 @@ def run(name: str, *, sizes: Sequence[int], folder: Path | None, effort: str, pr
     if name == "derivation":
         meaning.require_model()
     if name in ("all", "recall"):
-        with scratch.database("bench") as database, semantic_rows.switched_on():
-            rows = semantic_rows.Rows(Ground(database, chosen, progress))
-            for size in wanted:
-                rows.grow(size)
-                found, taken = semantic_recall.measure(rows, size, often.questions, often.writes)
-                figures += found
-                times |= taken
-            figures += semantic_recall.growth(times, wanted)
-            real = rows.source.real
-            server = runner._server()
+        for padded, embedder in ((False, semantic_rows.EMBEDDER), (True, semantic_rows.PADDED)):
+            with scratch.database("bench") as database, semantic_rows.switched_on(embedder):
+                rows = semantic_rows.Rows(Ground(database, chosen, progress), padded)
+                for size in wanted:
+                    rows.grow(size)
+                    found, taken = semantic_recall.measure(rows, size, often.questions, often.writes)
+                    figures += found
+                    times |= taken
+                figures += semantic_recall.growth(rows, times, wanted)
+                real += rows.source.real
+                server = runner._server()
     if name in ("all", "derivation"):
         try:
             meaning.require_model()

@@ -296,7 +296,7 @@ class _Ledger:
                     " WHERE id = %s AND state = 'running' AND attempt_token = %s AND attempt = %s"
                     " AND row_version = %s AND deadline > clock_timestamp()",
                     [
-                        vectors.literal(vector.data),
+                        vectors.sent(vector.data),
                         vector.digest,
                         vector.l2,
                         json.dumps(receipt),

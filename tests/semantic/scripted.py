@@ -78,3 +78,8 @@ def towards(cosine: float, *, place: int = 1, dimensions: int = 1024) -> bytes:
 
 FIRST = towards(1.0)
 """The vector of the first place alone: what queries are given, so that a note's cosine is its first component."""
+
+
+def literal(vector: bytes) -> str:
+    """A vector as text for PostgreSQL: the way in that the archive does not take."""
+    return "[" + ",".join(map(repr, struct.unpack(f"<{len(vector) // 4}f", vector))) + "]"

@@ -14,20 +14,19 @@ from psycopg import sql
 from archive.lifecycle import State as NoteState
 from archive.operations import host
 from archive.operations.transition import archive
-from semantic import vectors
 from semantic.lifecycle import EDGES, State
 from semantic.operations.attempts import Attempt, run_attempt
 from semantic.operations.generations import register, retire
 from semantic.operations.preparation import prepare
 from tests import cast, flushing
 from tests.semantic.conftest import derivation
-from tests.semantic.scripted import FIRST, PROVIDER, Script, towards
+from tests.semantic.scripted import FIRST, PROVIDER, Script, literal, towards
 
 pytestmark = pytest.mark.django_db
 
 TABLES = ("semantic_coverage", "semantic_derivation", "semantic_generation", "semantic_scan")
-UNIT = vectors.literal(FIRST)
-ZERO = f"'{vectors.literal(bytes(4096))}'"
+UNIT = literal(FIRST)
+ZERO = f"'{literal(bytes(4096))}'"
 NOTHING = "attempt_token = NULL, claimed_at = NULL, deadline = NULL"
 STEP = "row_version = row_version + 1"
 CLAIM = (
@@ -396,7 +395,7 @@ def test_nothing_is_tried_or_completed_without_what_it_stands_on(as_owner, world
 
 def test_nothing_but_zeros_stands_where_a_manifest_pads(as_owner, world):
     padding = '{"from": 384, "to": 1024, "by": "zeros-after-normalize"}'
-    beyond = {**world, "unit": vectors.literal(towards(0.0, place=384))}
+    beyond = {**world, "unit": literal(towards(0.0, place=384))}
     with held(as_owner, world):
         _switch_off(as_owner, "semantic_generation", "generation")
         as_owner.execute(

@@ -20,7 +20,7 @@ from archive.refusals import InvalidRequest, Refusal, RequestConflict
 from archive.requests import LexicalRecall
 from archive.seals import digest_of, verify
 from inspection import reads
-from semantic import exact, vectors
+from semantic import exact
 from semantic.embedders import Kind
 from semantic.models import Derivation
 from semantic.operations.generations import register, retire
@@ -33,7 +33,7 @@ from tests.scenarios.counting import refused
 from tests.scenarios.together import together
 from tests.semantic import acts
 from tests.semantic.conftest import GENERATION, derivation
-from tests.semantic.scripted import FIRST, towards
+from tests.semantic.scripted import FIRST, literal, towards
 
 QUERY = "what is near"
 
@@ -584,11 +584,11 @@ def test_c15_a_zero_vector_forced_in_is_refused_loudly_and_never_listed(shelf, b
 
     superuser.execute("ALTER TABLE semantic_derivation DROP CONSTRAINT derivation_unit_length")
     try:
-        force(vectors.literal(bytes(4096)))
+        force(literal(bytes(4096)))
         with refused(500, "integrity_failure"):
             asked(bob)
     finally:
-        force(vectors.literal(FIRST))
+        force(literal(FIRST))
         superuser.execute(
             f"ALTER TABLE semantic_derivation ADD CONSTRAINT derivation_unit_length CHECK (vector IS NULL OR {fence})"
         )

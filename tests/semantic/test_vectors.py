@@ -39,7 +39,7 @@ def test_any_bits_come_back_from_postgresql(transactional_db, seed):
     given = random_bits(seed) if seed else struct.pack("<8f", *EXTREMES) * 128
 
     with connection.cursor() as cursor:
-        cursor.execute("SELECT vector_send(%s::vector)", [vectors.literal(given)])
+        cursor.execute("SELECT vector_send(%s::vector)", [vectors.sent(given)])
         (sent,) = cursor.fetchone()
 
     assert vectors.received(bytes(sent)) == given
