@@ -400,8 +400,8 @@ GENERATION_FAULTS: Final = tuple(
         (
             "one of another namespace stands",
             STANDING,
-            "namespace=namespace, ",
-            "",
+            "namespace_id = %s AND",
+            "(namespace_id = %s OR true) AND",
             f"{BORDERS}test_nothing_of_another_namespace_is_prepared_tried_or_retired",
         ),
         (

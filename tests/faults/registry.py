@@ -672,10 +672,11 @@ AUTHORITY: Final = (
 
 GRANTS: Final = tuple(
     Fault(
-        f"grant: {what}",
-        Constant("archive.models.host:_HELD", old, new),
-        (f"tests/faults/test_grants.py::{test}",),
+        f"grant, asked {how}: {what}",
+        Constant(f"archive.models.host:{statement}", old, new),
+        (f"tests/faults/test_grants.py::{test}[{how}]",),
     )
+    for statement, how in (("_HELD_ONE", "alone"), ("_HELD", "among others"))
     for what, old, new, test in (
         (
             "one that was withdrawn still holds",
