@@ -308,6 +308,8 @@ def _options(state: Path, durable: bool) -> dict[str, str]:
     }
     if durable:
         options["shared_buffers"] = f"{_buffers()}MB"
+        # Half of the processors: the process that asks works too, and somebody else may be asking beside it.
+        options["max_parallel_workers_per_gather"] = str(max(1, min(4, (os.cpu_count() or 1) // 2)))
     else:
         options |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
     return options

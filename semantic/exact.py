@@ -15,7 +15,8 @@ bound and proves that nothing can be lost.
 A table's pages fill from their end, so reading rows in the order of their numbers jumps back in memory at each of them,
 where no processor fetches ahead. The index on the generation keeps one entry a row, in the order of the rows; walked
 from its end, it visits the rows of one generation alone, pages last to first and memory upwards. That needs a range (an
-equality has no direction) and an order by it; it decides what is read when, never what is read.
+equality has no direction) and an order by it; it decides what is read when, never what is read. The second key of that
+order lets each of several processes read to its end before the first of them waits for another.
 
 # Note [Loud, not short]
 Each row that is scored is read again through the truth: note promoted at the pinned version with text, derivation
@@ -60,15 +61,17 @@ class Ranking:
 
 
 # What there is, and for the rest of this transaction: pairs of the first pass stay in memory, the scan takes the index
-# whatever the table's size, and one of very many pages may be shared among processes although few rows come out of it,
-# which the usual costs do not foresee; below that, starting and ending a process costs what it saves.
+# whatever the table's size, and one of many pages may be shared among processes although few rows come out of it, which
+# the usual costs do not foresee. Without huge pages each of them has to map what it reads, 4 kB after 4 kB, which eats
+# what it saves on any but a very large copy.
 _COVERAGE: Final = """
 SELECT coalesce((SELECT notes FROM archive_corpus WHERE namespace_id = %s), 0)::bigint,
        coalesce((SELECT complete FROM semantic_coverage WHERE generation_id = %s), 0)::bigint,
        set_config('work_mem', '64MB', true), set_config('enable_seqscan', 'off', true),
        set_config('enable_bitmapscan', 'off', true), set_config('parallel_setup_cost', '0', true),
-       set_config('parallel_tuple_cost', '0', true), set_config('min_parallel_table_scan_size', '256MB', true),
-       set_config('min_parallel_index_scan_size', '0', true)
+       set_config('parallel_tuple_cost', '0', true), set_config('min_parallel_index_scan_size', '0', true),
+       set_config('min_parallel_table_scan_size',
+                  CASE current_setting('huge_pages_status', true) WHEN 'on' THEN '32MB' ELSE '256MB' END, true)
 """
 
 # Every row of which it is open whether it reaches the threshold, or that surely does. See Note [Last page first].
@@ -78,7 +81,7 @@ _WITHIN: Final = """
         SELECT derivation_id, half <#> %(half)s::halfvec AS away
         FROM semantic_scan
         WHERE generation_id BETWEEN %(generation)s::uuid AND %(generation)s::uuid
-        ORDER BY generation_id DESC
+        ORDER BY generation_id DESC, away
     ) AS each
     WHERE away <= %(bound)s::float8 - %(min_cosine)s::float8
 """

@@ -130,6 +130,7 @@ def _server() -> dict[str, str]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT name, setting FROM pg_settings WHERE name IN"
-            " ('server_version', 'fsync', 'synchronous_commit', 'shared_buffers', 'full_page_writes')"
+            " ('server_version', 'fsync', 'synchronous_commit', 'shared_buffers', 'full_page_writes',"
+            " 'huge_pages_status', 'max_parallel_workers_per_gather')"
         )
         return dict(cursor.fetchall())
