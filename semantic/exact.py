@@ -74,29 +74,22 @@ SELECT coalesce((SELECT notes FROM archive_corpus WHERE namespace_id = %s), 0)::
                   CASE current_setting('huge_pages_status', true) WHEN 'on' THEN '32MB' ELSE '256MB' END, true)
 """
 
-# Every row of which it is open whether it reaches the threshold, or that surely does. See Note [Last page first].
-_WITHIN: Final = """
+# The first pass over a generation; see Note [Last page first].
+_ROUGH: Final = """
     SELECT derivation_id, -away AS score
     FROM (
         SELECT derivation_id, half <#> %(half)s::halfvec AS away
         FROM semantic_scan
         WHERE generation_id BETWEEN %(generation)s::uuid AND %(generation)s::uuid
         ORDER BY generation_id DESC, away
+        {most}
     ) AS each
-    WHERE away <= %(bound)s::float8 - %(min_cosine)s::float8
+    {near}
 """
-
+# Every row of which it is open whether it reaches the threshold, or that surely does.
+_WITHIN: Final = _ROUGH.format(most="", near="WHERE away <= %(bound)s::float8 - %(min_cosine)s::float8")
 # Without a threshold every row is one, and the first of them are enough until they are seen not to be.
-_FIRST: Final = """
-    SELECT derivation_id, -away AS score
-    FROM (
-        SELECT derivation_id, half <#> %(half)s::halfvec AS away
-        FROM semantic_scan
-        WHERE generation_id BETWEEN %(generation)s::uuid AND %(generation)s::uuid
-        ORDER BY generation_id DESC, away
-        LIMIT %(most)s::bigint
-    ) AS first
-"""
+_FIRST: Final = _ROUGH.format(most="LIMIT %(most)s::bigint", near="")
 
 # See Note [Half first, exact after]. `OFFSET 0` keeps the planner from scoring full vectors of rows that are not near.
 _RANK: Final = """
