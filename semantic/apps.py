@@ -1,3 +1,5 @@
+from typing import Any
+
 from django.apps import AppConfig
 
 
@@ -9,7 +11,16 @@ class SemanticConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Let the closed list of refusals hold these too, and register the checks of the settings."""
+        """Let the closed list of refusals hold these too, register the checks, and teach connections vectors."""
+        from django.db.backends.signals import connection_created
+
         from semantic import checks, refusals  # noqa: F401 - a refusal is known once its class is
 
         checks.register()
+        connection_created.connect(_teach, dispatch_uid="semantic.vectors")
+
+
+def _teach(connection: Any, **_: Any) -> None:
+    from semantic import vectors
+
+    vectors.taught(connection.connection)

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
-import psycopg
+from psycopg.abc import AdaptContext
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
@@ -110,8 +110,12 @@ class _AsItIs(Dumper):
         return bytes(obj)
 
 
-# Before the first connection is made: each takes the adapters that there are by then.
-psycopg.adapters.register_dumper(Sent, _AsItIs)
+def taught(connection: AdaptContext) -> None:
+    """Let a connection bind what is `Sent`; psycopg's adapters of the process stay as they are.
+
+    Django copies those once, at the first connection that a process makes, which may be long before this is imported.
+    """
+    connection.adapters.register_dumper(Sent, _AsItIs)
 
 
 def sent(vector: bytes) -> Sent:

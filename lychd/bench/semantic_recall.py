@@ -131,6 +131,7 @@ class Contest:
         self._rows = rows
         self._seen = seen
         self._beside = beside
+        vectors.taught(beside)
         self._flat = np.ascontiguousarray(rows.matrix[rows.eligible])
         self._threads = ThreadpoolController()
         self._notes = [note for note, may in zip(rows.notes, rows.eligible, strict=True) if may]
