@@ -22,6 +22,7 @@ _KEYS: Final = {
     "owner": limits.IDENTIFIER_PATTERN,
     "policy_revision": limits.IDENTIFIER_PATTERN,
 }
+_OPTIONAL: Final = frozenset({"admission_default"})
 _OF_TASKS: Final = ("acks_late", "autoretry_for", "max_retries", "retry_kwargs", "retry_backoff")
 
 
@@ -44,9 +45,12 @@ def _ports(configured: Mapping[str, Any]) -> Iterator[CheckMessage]:
     ports = (
         ("authorizer", "LYCHD_AUTHORIZER", "decide_many", None, "archive.authority.GrantAuthorizer"),
         ("bindings", "LYCHD_BINDINGS", "find", "archive.bindings.TableBindings", "archive.bindings.TableBindings"),
+        ("admission_default", "LYCHD_ADMISSION_DEFAULT", "current", None, "nobody, which is told as unknown"),
     )
     for key, variable, method, default, usual in ports:
         path = configured.get(key, default)
+        if key in _OPTIONAL and path is None:
+            continue
         if not _offers(path, method):
             yield Error(
                 f"LYCHD_ARCHIVE['{key}'] is {path!r}, which names no class with a method {method}.",

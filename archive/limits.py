@@ -11,6 +11,8 @@ DEFAULT_TEXT_CONFIGURATION: Final = "simple"
 IDENTIFIER_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}\Z"
 ADDRESS_KEY_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\Z"
 REFERENCE_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,2047}\Z"
+# A Pattern of the admission engine, by name and version.
+PATTERN_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,111}@[0-9]{1,9}\Z"
 IDENTIFIER_MAX: Final = 128
 KIND_MAX: Final = 64
 REFERENCE_MAX: Final = 2_048

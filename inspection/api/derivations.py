@@ -10,19 +10,12 @@ from archive import refusals
 from archive.api import bodies as archive_bodies
 from archive.api import description
 from archive.api import schema as shapes
-from archive.api.authentication import subject_of
 from archive.api.base import ArchiveView
-from archive.authority import Caller
-from archive.refusals import Fault, InvalidRequest
 from inspection import derivations
-from inspection.api.views import _page
+from inspection.api.views import NAMESPACE, _page, caller_named
 from semantic import refusals as ours
 from semantic.api import bodies, schema
 from semantic.operations.generations import discover
-
-_NAMESPACE = OpenApiParameter(
-    "namespace", shapes.ADDRESS_KEY, OpenApiParameter.QUERY, required=True, description="Where."
-)
 
 
 class GenerationConfiguration(ArchiveView):
@@ -34,15 +27,12 @@ class GenerationConfiguration(ArchiveView):
         "readGenerationConfiguration",
         {200: ("What is configured; it says nothing of what is registered.", schema.CONFIGURED)},
         tag="derivations",
-        parameters=[_NAMESPACE],
+        parameters=[NAMESPACE],
         refuses=(*description.IN_NAMESPACE, ours.DerivationOff),
     )
     def get(self, request: Request) -> Response:
         """Say which generation is configured for a namespace, before anything is registered."""
-        namespace = request.query_params.get("namespace")
-        if not namespace:
-            raise InvalidRequest([Fault("/namespace", "is required")])
-        found = discover(Caller.in_namespace(subject_of(request), namespace))
+        found = discover(caller_named(request))
         return Response({"reference": found.reference, "manifest_digest": found.digest})
 
 

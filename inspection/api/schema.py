@@ -99,6 +99,19 @@ OWN_INTAKES: Final = schema.component(
         }
     ),
 )
+INTERFACE: Final = schema.component(
+    "InterfaceProjection",
+    schema.shape(
+        {
+            "pattern": schema.nullable({"type": "string", "pattern": schema.pattern(limits.PATTERN_NAME)}),
+            "requests_profile": {
+                "oneOf": [{"type": "boolean"}, {"type": "string", "enum": ["unknown"]}],
+                "description": "`unknown` where nobody is configured to name the default, or cannot just now.",
+            },
+        },
+        description="A comparison of two configurations; nothing of readiness, nor of any run.",
+    ),
+)
 CONFIGURATION: Final = schema.component(
     "Configuration",
     schema.shape(

@@ -8,6 +8,7 @@ from inspection.api import derivations, views
 
 urlpatterns: Final[list[URLPattern]] = [
     path("configuration", views.Configuration.as_view(), name="configuration"),
+    path("interface-projection", views.InterfaceProjection.as_view(), name="interface-projection"),
     path("ns/<str:ns>/notes/<str:note_id>", views.NoteRecords.as_view(), name="note"),
     path("ns/<str:ns>/notes/<str:note_id>/events", views.NoteEvents.as_view(), name="note-events"),
     path("ns/<str:ns>/intakes", views.OwnIntakes.as_view(), name="intakes"),

@@ -12,17 +12,31 @@ from archive.api import bodies, description
 from archive.api import schema as shapes
 from archive.api.authentication import subject_of
 from archive.api.base import ArchiveView
+from archive.authority import Caller
 from archive.records import EventRecord, NoteRecord
-from archive.refusals import AuthorityRefused
-from inspection import discovery, reads
+from archive.refusals import AuthorityRefused, Fault, InvalidRequest
+from inspection import discovery, interface, reads
 from inspection.api import schema
 from inspection.cursors import Page, PageRequest
 
 _ENTITY_TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
 
 
+NAMESPACE: Final = OpenApiParameter(
+    "namespace", shapes.ADDRESS_KEY, OpenApiParameter.QUERY, required=True, description="Where."
+)
+
+
 def _page(request: Request) -> PageRequest:
     return PageRequest(bodies.limit(request.query_params), request.query_params.get("cursor"))
+
+
+def caller_named(request: Request) -> Caller:
+    """Meet the asker at the door of the namespace that the query names."""
+    namespace = request.query_params.get("namespace")
+    if not namespace:
+        raise InvalidRequest([Fault("/namespace", "is required")])
+    return Caller.in_namespace(subject_of(request), namespace)
 
 
 class Notes(ArchiveView):
@@ -229,3 +243,20 @@ class Configuration(ArchiveView):
         if namespace is not None and not re.match(limits.ADDRESS_KEY_PATTERN, namespace):
             raise AuthorityRefused
         return Response(discovery.configuration(subject_of(request), namespace))
+
+
+class InterfaceProjection(ArchiveView):
+    """Read what the admission engine's default asks for."""
+
+    query: ClassVar[tuple[str, ...]] = ("namespace",)
+
+    @description.operation(
+        "readInterfaceProjection",
+        {200: ("The default Pattern, and whether it asks for this profile here.", schema.INTERFACE)},
+        tag="configuration",
+        parameters=[NAMESPACE],
+        refuses=(refusals.NamespaceNotServed,),
+    )
+    def get(self, request: Request) -> Response:
+        """Say whether the admission engine's default Pattern asks for this profile under this binding."""
+        return Response(interface.projection(caller_named(request)).as_json())

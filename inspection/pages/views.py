@@ -25,7 +25,7 @@ from archive.refusals import (
     SourceRevisionRevoked,
 )
 from archive.requests import Checker
-from inspection import discovery, reads
+from inspection import discovery, interface, reads
 from inspection.cursors import PageRequest
 from inspection.generations import Progress, named_generation, progress
 
@@ -82,8 +82,22 @@ def _coverage(caller: Caller) -> tuple[Progress, ...]:
 def configuration(request: HttpRequest, caller: Caller) -> HttpResponse:
     """What is configured for a namespace today; it says nothing of what is retained (R-L-123)."""
     told = discovery.configuration_here(caller)
-    shown = {"ns": caller.namespace, "told": told, "policy": limits.LEXICAL_POLICY, "named": named_generation(caller)}
+    shown = {
+        "ns": caller.namespace,
+        "told": told,
+        "policy": limits.LEXICAL_POLICY,
+        "named": named_generation(caller),
+        "interface": _interface(caller),
+    }
     return render(request, "pages/configuration.html", shown)
+
+
+def _interface(caller: Caller) -> interface.Projection | None:
+    """What the admission engine asks for by default, for whoever may inspect that."""
+    try:
+        return interface.projection(caller)
+    except AuthorityRefused:
+        return None
 
 
 @in_namespace(*_GET)

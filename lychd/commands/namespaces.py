@@ -9,6 +9,7 @@ from archive.operations import host, migration
 from archive.operations.rebuild import rebuild_lexical
 from archive.requests import well_formed
 from archive.transactions import reading
+from inspection.interface import projection
 from lychd.commands import acting
 from lychd.commands.telling import Progress, Told, pairs, table
 
@@ -84,6 +85,13 @@ def _configured(row: ConfiguredBinding, retained: Namespace | None) -> dict[str,
         "configured_by": row.configured_by,
         "configured_at": canonical.instant(row.configured_at),
     }
+
+
+def interface(options: argparse.Namespace) -> Told:
+    """Say what the admission engine's default asks for; it is a comparison of two configurations."""
+    found = projection(acting.caller(options))
+    asks = {True: "yes", False: "no"}.get(found.requests_profile is True) if found.pattern else "unknown"
+    return Told(found.as_json(), pairs([("default pattern", found.pattern), ("asks for this profile", asks)]))
 
 
 def migrate(options: argparse.Namespace) -> Told:

@@ -55,6 +55,7 @@ GET  api/v1/schema                                         .                    
 GET  api/v1/docs                                           .                     ?  +  +  +  +  ?  +  +  +  | +  +  +  +  +  +  | .                .
 GET  api/v1/configuration                                  discover_configuration ?  -  -  -  -  ?  +  -  -  | -  -  -  +  +  -  | .                .
 GET  api/v1/configuration?namespace=<key:ns>               discover_configuration ?  -  -  -  -  ?  -  -  -  | -  -  -  +  +  -  | +                +
+GET  api/v1/interface-projection?namespace=<key:ns>        inspect_interface     ?  -  -  -  -  ?  -  -  -  | -  -  -  +  +  -  | +                +
 GET  api/v1/ns/<str:ns>/notes                              inspect_metadata      ?  -  -  -  -  ?  -  -  -  | -  -  +  +  +  -  | binding_mismatch +
 POST api/v1/ns/<str:ns>/notes                              intake                ?  -  -  -  -  ?  -  -  -  | +  -  -  -  -  -  | binding_mismatch +
 POST api/v1/ns/<str:ns>/notes/batch                        intake                ?  -  -  -  -  ?  -  -  -  | +  -  -  -  -  -  | binding_mismatch +
@@ -148,6 +149,7 @@ command                                                    action               
      resolve                                               resolve               ?  -  -  -  -  -  -  -  -  | -  +  -  -  -  -  | binding_mismatch namespace_absent
      receipt show                                          inspect_receipt       ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | binding_mismatch receipt_absent
      namespace migrate                                     migrate_binding       ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                namespace_absent
+     interface                                             inspect_interface     ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  -  | +                +
      generation discover                                   discover_generation   ?  -  -  -  -  -  -  -  -  | -  -  -  +  +  +  | +                +
      generation register                                   register_generation   ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | binding_mismatch namespace_absent
      generation retire                                     retire_generation     ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | binding_mismatch namespace_absent
@@ -291,7 +293,14 @@ class Entrance:
 
 _READING: Final = frozenset(
     {"notes", "notes --mine", "note", "review", "events", "events NOTE", "resolve", "receipt show"}
-    | {"derivation show", "generation discover", "generation register", "generation status", "semantic resolve"}
+    | {
+        "derivation show",
+        "generation discover",
+        "interface",
+        "generation register",
+        "generation status",
+        "semantic resolve",
+    }
     | {
         "api/v1/ns/<str:ns>/recalls/<str:request_id>/resolve",
         "ns/<key:ns>/notes/<uuid:note_id>/later",

@@ -500,6 +500,15 @@ UNASKED: Final = (
         "authority.decide([_discovery(caller) for caller in shown], Point.A2)",
         "[True] * len(shown)",
     ),
+    *(
+        Fault(
+            f"authority: projection does not ask at {point}",
+            Code("inspection.interface:projection", f"question.require(Point.{point})", "None"),
+            (f"{SCENARIOS}test_i_interface.py::test_s132_authority_is_asked_before_and_after*",),
+            (f"inspection.interface:projection require {point}",),
+        )
+        for point in ("A0", "A2")
+    ),
 )
 
 ADMIN: Final = "tests/pages/test_admin.py::"

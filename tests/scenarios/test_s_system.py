@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # Table 5.14 and 0.10, 0.14, 0.15, as far as the archive and its inspection reach.
 TABLE = {
     ("GET", "/configuration"),
+    ("GET", "/interface-projection"),
+    ("GET", "/generation-configuration"),
     ("POST", "/ns/{ns}/notes"),
     ("POST", "/ns/{ns}/notes/batch"),
     ("POST", "/ns/{ns}/transitions"),
@@ -29,14 +31,6 @@ TABLE = {
     ("GET", "/ns/{ns}/receipts/{request_id}"),
     ("POST", "/ns/{ns}/notes/{note_id}/flags"),
     ("GET", "/ns/{ns}/intakes"),
-}
-# Beside the table: whoever kept a text follows the events to learn that it was withdrawn.
-BESIDE = {("GET", "/ns/{ns}/events")}
-# Of later slices; each is in the table and may be there already.
-LATER = {
-    ("GET", "/interface-projection"),
-    ("GET", "/generation-configuration"),
-    ("GET", "/ns/{ns}/receipts/{request_id}/explanation"),
     ("GET", "/ns/{ns}/generations"),
     ("GET", "/ns/{ns}/generations/{reference}"),
     ("POST", "/ns/{ns}/derivations"),
@@ -46,6 +40,10 @@ LATER = {
     ("POST", "/ns/{ns}/semantic-recalls"),
     ("POST", "/ns/{ns}/semantic-recalls/{request_id}/resolve"),
 }
+# Beside the table: whoever kept a text follows the events to learn that it was withdrawn.
+BESIDE = {("GET", "/ns/{ns}/events")}
+# Of slices that are not built: one that is here already belongs into the table.
+LATER = {("GET", "/ns/{ns}/receipts/{request_id}/explanation")}
 METHODS = {"get", "post", "put", "patch", "delete", "options", "trace"}
 
 
@@ -86,7 +84,8 @@ def described() -> set[tuple[str, str]]:
 def test_s332_the_description_has_the_addresses_of_the_table_and_no_other():
     found = described()
     assert not (TABLE | BESIDE) - found, "in the table and not in the description"
-    assert not found - TABLE - BESIDE - LATER, "in the description and not in the table"
+    assert not found - TABLE - BESIDE, "in the description and not in the table"
+    assert not found & LATER, "built, and still listed as later"
 
 
 def test_s332_nothing_can_be_registered_retired_configured_or_granted_over_http():

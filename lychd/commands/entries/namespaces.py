@@ -28,6 +28,13 @@ ENTRIES: Final = (
             ),
         ),
     ),
+    Entry(
+        "interface",
+        "say whether what the admission engine admits by default asks for this profile",
+        "namespaces.interface",
+        ACTING,
+        rights=("inspect_interface",),
+    ),
     Entry("namespace list", "list configured namespaces", "namespaces.listed"),
     Entry(
         "namespace migrate",
