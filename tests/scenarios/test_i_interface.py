@@ -13,7 +13,6 @@ from django.test.utils import CaptureQueriesContext
 from archive import admission
 from archive.admission import Pattern
 from inspection.interface import projection
-from tests import cast
 from tests.scenarios.counting import Counts, refused
 
 
