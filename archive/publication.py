@@ -3,13 +3,16 @@
 import json
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from django.db import connection
 
 from archive import canonical, receipts
 from archive.models import Namespace, Recall
+from archive.models.columns import columns
 from archive.refusals import RequestConflict
+
+_COLUMNS: Final = columns(Recall)
 
 
 class Publication(StrEnum):
@@ -23,7 +26,8 @@ class Publication(StrEnum):
 def published(namespace: Namespace, request_id: str, *, schema: int, digest: str) -> dict[str, Any] | None:
     """Return the receipt that this request has already; raises `RequestConflict` where another request has it."""
     rows = Recall.objects.raw(
-        "SELECT * FROM archive_recall WHERE namespace_id = %s AND request_id = %s", [namespace.id, request_id]
+        f"SELECT {_COLUMNS} FROM archive_recall WHERE namespace_id = %s AND request_id = %s",  # noqa: S608
+        [namespace.id, request_id],
     )
     row = next(iter(rows), None)
     if row is None:

@@ -22,6 +22,7 @@ from archive import bindings
 from archive.bindings import Binding
 from archive.gates import gate
 from archive.models import Namespace
+from archive.models.columns import columns
 from archive.refusals import (
     ArchiveTimeout,
     BindingMismatch,
@@ -216,9 +217,12 @@ def _queue(key: str, *, shared: bool) -> None:
         cursor.execute(f"SELECT {function}(hashtextextended('lychd:' || %s::text, 0))", [key])
 
 
+_COLUMNS: Final = columns(Namespace)
+
+
 def _row(key: str, lock: str) -> Namespace | None:
     # As plain SQL: every operation reads it, and the ORM knows no FOR SHARE.
-    rows = Namespace.objects.raw(f"SELECT * FROM archive_namespace WHERE key = %s {lock}", [key])  # noqa: S608
+    rows = Namespace.objects.raw(f"SELECT {_COLUMNS} FROM archive_namespace WHERE key = %s {lock}", [key])  # noqa: S608
     return next(iter(rows), None)
 
 

@@ -206,6 +206,14 @@ if LYCHD_EMBEDDED and "DATABASE_OWNER_URL" in _environment:
     raise ImproperlyConfigured("DATABASE_OWNER_URL is set, so DATABASE_URL must be set to the same database.")
 
 
+# True behind a pooler that gives each transaction another session of the server.
+LYCHD_DATABASE_POOLER = _environment.switch("LYCHD_DATABASE_POOLER", default=False)
+# How long a thread that serves keeps its connection; see lychd/kept.py.
+LYCHD_DATABASE_KEEP_SECONDS = _environment.number("LYCHD_DATABASE_KEEP_SECONDS", 3_600, least=0)
+# A server that vanished without a word is missed within some 15 seconds; a Unix socket ignores all four.
+_KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 2, "tcp_user_timeout": 10_000}
+
+
 def _database(variable: str, role: str) -> dict[str, Any]:
     if LYCHD_EMBEDDED:
         found: dict[str, Any] = {
@@ -216,10 +224,19 @@ def _database(variable: str, role: str) -> dict[str, Any]:
         }
     else:
         found = _environment.database(variable)
-    options: dict[str, Any] = {**found.get("OPTIONS", {}), "server_side_binding": True}
-    if _production and variable == "DATABASE_URL" and _environment.switch("LYCHD_DATABASE_POOL", default=False):
-        options["pool"] = True
-    return {**found, "OPTIONS": options, "ATOMIC_REQUESTS": False, "CONN_HEALTH_CHECKS": True}
+    return {
+        **found,
+        "OPTIONS": {
+            **_KEEPALIVE,
+            # Planning is half of what a short statement costs: from its third use on the session keeps the plan.
+            "prepare_threshold": None if LYCHD_DATABASE_POOLER else 2,
+            **found.get("OPTIONS", {}),
+            "server_side_binding": True,
+        },
+        "DISABLE_SERVER_SIDE_CURSORS": LYCHD_DATABASE_POOLER,
+        "ATOMIC_REQUESTS": False,
+        "CONN_HEALTH_CHECKS": True,
+    }
 
 
 # One login for both is accepted and then refused by the checks: it migrates, but it does not serve.
@@ -232,7 +249,6 @@ DATABASES = {
         "TEST": {"MIRROR": "default"},
     },
 }
-DATABASES["owner"]["OPTIONS"].pop("pool", None)
 DATABASE_ROUTERS = ["lychd.roles.OwnerNeverServes"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

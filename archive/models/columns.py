@@ -9,6 +9,11 @@ CLOCK: Final = Func(function="clock_timestamp", output_field=models.DateTimeFiel
 """The database's clock at this very moment, not at the transaction's start: one moment an act."""
 
 
+def columns(model: type[models.Model]) -> str:
+    """The columns of a model, for plain SQL: a prepared `SELECT *` fails once a column is added."""
+    return ", ".join(str(field.column) for field in model._meta.concrete_fields)
+
+
 class InNamespace(models.Model):
     """A memory-owned row. The space columns are filled by a trigger from the namespace row, never by a caller."""
 

@@ -216,13 +216,16 @@ SELECT counted.total, sight.place = counted.place,
            WHERE event.namespace_id = %(namespace)s AND event.note_id = sight.id) END
 FROM counted CROSS JOIN sight
 -- `OFFSET 0` keeps the planner from reading every promoted note to find the one of this source.
-CROSS JOIN LATERAL (SELECT * FROM archive_note WHERE id = sight.id OFFSET 0) AS line
+CROSS JOIN LATERAL (
+    SELECT id, source_revision, admitted_subject, created_at, lifecycle_version
+    FROM archive_note WHERE id = sight.id OFFSET 0
+) AS line
 CROSS JOIN LATERAL (SELECT source_key FROM archive_source WHERE id = sight.source_id OFFSET 0) AS source
 LEFT JOIN LATERAL (
-    SELECT * FROM archive_note WHERE sight.place = counted.place AND id = sight.id OFFSET 0
+    SELECT {", ".join(_NOTE)} FROM archive_note WHERE sight.place = counted.place AND id = sight.id OFFSET 0
 ) AS at_hand ON true
 LEFT JOIN LATERAL (
-    SELECT * FROM archive_note
+    SELECT {", ".join(_NOTE)} FROM archive_note
     WHERE sight.place = counted.place AND source_id = sight.source_id AND state = 'promoted' OFFSET 0
 ) AS promoted ON true
 ORDER BY sight.place

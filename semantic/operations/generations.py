@@ -10,6 +10,7 @@ from archive import canonical
 from archive.authority import Action, Caller, Point
 from archive.gates import gate
 from archive.models import Namespace
+from archive.models.columns import columns
 from archive.transactions import locked, moment
 from semantic import limits, manifest
 from semantic.lifecycle import GenerationState, Invalidation
@@ -19,6 +20,7 @@ from semantic.records import GenerationRecord
 from semantic.refusals import GenerationAbsent, GenerationConflict, GenerationMismatch, GenerationRetired
 from semantic.triggers import ENDS
 
+_COLUMNS: Final = columns(Generation)
 _INVALIDATE: Final = (
     f"UPDATE semantic_derivation SET {ENDS}, invalidation = '{Invalidation.GENERATION_RETIRED}'"  # noqa: S608
     " WHERE id IN (SELECT id FROM semantic_derivation WHERE generation_id = %s AND state <> 'invalidated'"
@@ -116,7 +118,8 @@ def standing(namespace: Namespace, wanted: Configured) -> Generation:
     """Return the configured generation of a held namespace, or refuse with what is wrong with it (R-L-222)."""
     # As plain SQL: every recall asks twice.
     rows = Generation.objects.raw(
-        "SELECT * FROM semantic_generation WHERE namespace_id = %s AND reference = %s", [namespace.id, wanted.reference]
+        f"SELECT {_COLUMNS} FROM semantic_generation WHERE namespace_id = %s AND reference = %s",  # noqa: S608
+        [namespace.id, wanted.reference],
     )
     row = next(iter(rows), None)
     if row is None:

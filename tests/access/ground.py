@@ -18,6 +18,7 @@ from django.db.models import QuerySet
 from django.test import Client, override_settings
 from psycopg import sql
 
+import lychd.celery  # noqa: F401 - a message goes by the app of the service, whichever test comes first
 from archive.authority import PURPOSE_OF, Action, Caller
 from archive.bindings import Binding, require_profile
 from archive.lifecycle import Reason, State

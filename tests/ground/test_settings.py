@@ -144,6 +144,14 @@ def test_parameters_are_bound_by_the_server_and_no_request_is_one_transaction(se
         assert database["ATOMIC_REQUESTS"] is False
 
 
+def test_statements_are_prepared_unless_a_pooler_gives_each_transaction_another_session(manage):
+    asked = (
+        "[(d['OPTIONS']['prepare_threshold'], d['DISABLE_SERVER_SIDE_CURSORS']) for d in settings.DATABASES.values()]"
+    )
+    assert show(manage, asked) == "[(2, False), (2, False)]"
+    assert show(manage, asked, LYCHD_DATABASE_POOLER="true") == "[(None, True), (None, True)]"
+
+
 def test_the_worker_neither_retries_nor_keeps_results_nor_has_a_schedule():
     from lychd.celery import app
 
