@@ -1,6 +1,6 @@
 """The `lychd` command: one line in, one answer and one exit code out.
 
-`lychd a b` and `manage.py a b` share the acts of `lychd.commands`; what is no command of ours is handed to the
+`lychd` and `manage.py` share the acts of `lychd.commands`; what is no command of ours is handed to the
 framework. Nothing of Django is imported for a command that needs none of it.
 """
 

@@ -313,20 +313,18 @@ def _derivations() -> Iterator[Finding]:
     for key, reference, own, done, prepared, expired, failed_ in _rows(_ATTEMPTS):
         complete += done
         configured = reference == (own or ((settings.LYCHD_ARCHIVE or {}).get("derivation") or {}).get("generation"))
-        acting = f"--namespace {key} --as"
         if (prepared or expired or failed_) and not configured:
             seen = f"{prepared + expired + failed_} of {reference} wait, which is configured no more"
-            yield notice(
-                f"derivations of {key}", seen, f"`lychd generation retire {reference} {acting} OPERATOR` ends them."
-            )
+            fix = f"`lychd generation retire {reference} --namespace {key} --as OPERATOR` ends them."
+            yield notice(f"derivations of {key}", seen, fix)
             continue
         if prepared:
             seen = f"{prepared} of {reference} prepared and not begun; a lost message leaves them so"
-            fix = f"`lychd derive --all --queue {acting} DERIVER` sends them again; nothing does it by itself."
+            fix = f"`lychd derive --all --queue --namespace {key} --as DERIVER` sends them again; nothing else does."
             yield notice(f"derivations of {key}", seen, fix)
         if expired or failed_:
             seen = f"{expired} attempts in {reference} expired and {failed_} failed"
-            fix = f"`lychd derive --all --queue --retry {acting} DERIVER` tries them again; nothing does it by itself."
+            fix = f"`lychd derive --all --queue --retry --namespace {key} --as DERIVER` tries again; nothing else does."
             yield notice(f"attempts of {key}", seen, fix)
     for key, reference, counted, scanned, truth, both in _rows(_VECTORS):
         if {counted, scanned, both} != {truth}:

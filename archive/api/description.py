@@ -100,7 +100,7 @@ class _BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> Schema:
-        return {"type": "http", "scheme": "bearer", "description": "A token of `lychd token issue`."}
+        return {"type": "http", "scheme": "bearer", "description": "A token of `lychd token create`."}
 
 
 class _SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
