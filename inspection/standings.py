@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from archive.authority import Action, Caller
-from archive.curation.visible import visible
 from archive.models import Namespace, Note
 from archive.records import METADATA, NoteRecord
+from archive.visible import visible
 from inspection.reads import _read
 
 

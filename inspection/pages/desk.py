@@ -12,10 +12,10 @@ from archive.authority import Caller
 from archive.curation import queue as queues
 from archive.curation.door import in_namespace
 from archive.curation.reading import offered
-from archive.curation.visible import Piece, Visible, visible
 from archive.lifecycle import Reason
 from archive.operations.desk import Age, Alike, desk
 from archive.refusals import Fault, InvalidRequest
+from archive.visible import Piece, Visible, visible
 from inspection.neighbours import Meaning
 from inspection.pages.difference import Change, Difference, difference
 

@@ -12,7 +12,6 @@ from archive.authority import Action, Caller
 from archive.curation.door import in_namespace, refused, signed_in
 from archive.curation.queue import address_of, query_of, queue_in
 from archive.curation.reading import decisions, text_of
-from archive.curation.visible import visible
 from archive.lifecycle import Reason, State
 from archive.operations import management
 from archive.records import NoteRecord
@@ -25,6 +24,7 @@ from archive.refusals import (
     SourceRevisionRevoked,
 )
 from archive.requests import Checker
+from archive.visible import visible
 from inspection import discovery, interface, reads
 from inspection.cursors import PageRequest
 from inspection.generations import Progress, named_generation, progress

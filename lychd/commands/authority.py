@@ -12,7 +12,7 @@ from archive.operations.host import IssuedToken
 from archive.refusals import Fault, InvalidRequest
 from archive.transactions import reading
 from lychd.commands import acting
-from lychd.commands.telling import Told, on_one_line, pairs, table
+from lychd.commands.telling import Told, pairs, table
 
 # --- principals ------------------------------------------------------------------------------------------------------
 
@@ -155,8 +155,12 @@ def list_tokens(options: argparse.Namespace) -> Told:
         told = [_token_json(row) for row in rows]
     heads = ("token", "subject", "name", "expires at", "revoked at", "last used at")
     names = ("prefix", "subject", "name", "expires_at", "revoked_at", "last_used_at")
-    lines = [[on_one_line(str(one[name])) if one[name] is not None else None for name in names] for one in told]
-    return Told({"items": told}, table(heads, lines, empty="No tokens; `lychd token create` makes one."))
+    return Told(
+        {"items": told},
+        table(
+            heads, [[one[name] for name in names] for one in told], empty="No tokens; `lychd token create` makes one."
+        ),
+    )
 
 
 def _token_json(token: Token) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from archive.requests import Transition
 from inspection import reads
 from inspection.cursors import Page, PageRequest
 from lychd.commands.acting import caller
-from lychd.commands.telling import Told, UsageError, indented, pairs, table
+from lychd.commands.telling import Told, UsageError, indented, marked, on_one_line, pairs, table
 
 
 def listed(options: argparse.Namespace) -> Told:
@@ -61,7 +61,8 @@ def review(options: argparse.Namespace) -> Told:
     promoted = None if seen.promoted is None else {"note": seen.promoted.as_json(), "text": seen.promoted_text}
     lines = [
         f"{_moved(seen.note)}, {seen.note.char_count} characters",
-        f"taken in by {seen.note.admitted_subject}, asserted origin {seen.note.asserted_origin or 'none'}",
+        f"taken in by {seen.note.admitted_subject}, asserted origin {on_one_line(seen.note.asserted_origin or 'none')}",
+        *([f"marked below: {found}"] if (found := marked(seen.text)) else []),
         "",
         indented(seen.text),
     ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
+from archive import visible as eye
 from archive.refusals import Refusal
 
 USAGE: Final = 64
@@ -69,7 +70,9 @@ def problem_of(refusal: Refusal) -> dict[str, Any]:
 def problem_lines(refusal: Refusal) -> str:
     """Write a refusal for people: what, where, and the next step."""
     lines = [f"lychd: {refusal.title} ({refusal.code})"]
-    lines += [f"  {fault.pointer.removeprefix('/')}: {fault.message}" for fault in refusal.faults]
+    lines += [
+        f"  {on_one_line(fault.pointer.removeprefix('/'))}: {on_one_line(fault.message)}" for fault in refusal.faults
+    ]
     return "\n".join([*lines, f"  {refusal.detail}"])
 
 
@@ -80,7 +83,7 @@ def host_problem(code: str, title: str, detail: str) -> dict[str, Any]:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> str:
     """Lay rows out under their heads; an empty table is a sentence instead."""
-    cells = [["-" if value is None else str(value) for value in row] for row in rows]
+    cells = [["-" if value is None else on_one_line(value) for value in row] for row in rows]
     if not cells:
         return empty
     wide = [max(_width(row[place]) for row in [list(heads), *cells]) for place in range(len(heads))]
@@ -92,7 +95,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str)
 
 def pairs(rows: Iterable[tuple[str, object]]) -> str:
     """Lay a record out as names and values."""
-    known = [(name, "-" if value is None else str(value)) for name, value in rows]
+    known = [(name, "-" if value is None else on_one_line(value)) for name, value in rows]
     wide = max(len(name) for name, _ in known)
     return "\n".join(f"{name:<{wide}}  {value}" for name, value in known)
 
@@ -103,22 +106,32 @@ def _width(value: str) -> int:
 
 # Note [What a terminal must not be told]
 # A note is foreign text. Escape sequences could rewrite the screen, direction marks could show another order than the
-# one that is stored, and characters without width could hide. People get each of them spelled out; `--json` escapes
-# everything outside ASCII anyway.
-_SPELLED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+# one that is stored, and characters without width could hide. The eye is that of the pages (archive/visible.py), so
+# that whoever judges here misses nothing that is marked there; `--json` escapes everything outside ASCII anyway.
 
 
 def visible(text: str) -> str:
-    """Spell out every character that a terminal would obey or hide; line ends and tabs stay."""
-    return "".join(
-        f"<U+{ord(letter):04X}>" if letter not in "\n\t" and unicodedata.category(letter) in _SPELLED else letter
-        for letter in text
-    )
+    """Spell out every character that a terminal would obey or hide, and name look-alikes; line ends and tabs stay."""
+    return "".join(map(_spelled, eye.visible(text).pieces)).replace("\r", "<U+000D>")
 
 
-def on_one_line(text: str) -> str:
-    """The same for a name that has to stay on its line."""
-    return visible(text).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
+def _spelled(piece: eye.Piece) -> str:
+    if piece.mark is None:
+        return piece.text
+    code = f"<{piece.name.partition(' ')[0]}>"
+    return f"{piece.text}{code}" if piece.mark is eye.Mark.LOOKALIKE else code
+
+
+def on_one_line(value: object) -> str:
+    """The same for a value that has to stay on its line."""
+    return visible(str(value)).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
+
+
+def marked(text: str) -> str:
+    """Say how many characters of a text are spelled out; nothing where there is none."""
+    seen = eye.visible(text)
+    found = ((seen.hidden, "hidden character"), (seen.lookalikes, "look-alike letter"))
+    return ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in found if count)
 
 
 def indented(text: str, by: str = "  | ") -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.curation.visible import Mark, visible
+from archive.visible import Mark, visible
 from inspection.pages.desk import laid_out
 from inspection.pages.difference import MOST_CHARS, MOST_STEPS, Change, difference
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.curation.visible import Mark, visible
+from archive.visible import Mark, visible
 
 
 @pytest.mark.parametrize(
