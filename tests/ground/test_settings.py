@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -150,6 +151,17 @@ def test_statements_are_prepared_unless_a_pooler_gives_each_transaction_another_
     )
     assert show(manage, asked) == "[(2, False), (2, False)]"
     assert show(manage, asked, LYCHD_DATABASE_POOLER="true") == "[(None, True), (None, True)]"
+
+
+def test_a_cache_that_hangs_is_given_up_within_a_second(manage):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        program = (
+            "import time; from django.core.cache import cache; begun = time.monotonic()\n"
+            "try: cache.add('one', 1)\n"
+            "except Exception as error: print(type(error).__name__, time.monotonic() - begun < 1)"
+        )
+        result = manage("shell", "-v", "0", "-c", program, REDIS_URL=f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+    assert result.stdout.split() == ["TimeoutError", "True"], result.stderr
 
 
 def test_the_worker_neither_retries_nor_keeps_results_nor_has_a_schedule():
