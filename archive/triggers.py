@@ -84,7 +84,8 @@ class SpaceOfNamespace(pgtrigger.Trigger):
 class BindingFence(pgtrigger.Trigger):
     """T-NSBIND: what a namespace is never changes; its binding changes with a migration row of this transaction only.
 
-    The lexical state may go to `rebuilding` with such a migration; only the rebuild brings it back.
+    A new text configuration brings the lexical state to `rebuilding` with it; otherwise an update moves the binding or
+    the lexical state, never both, and only the rebuild moves the second.
     """
 
     when = pgtrigger.Before
@@ -109,8 +110,10 @@ class BindingFence(pgtrigger.Trigger):
                        AND m.new_text_configuration = NEW.text_configuration) THEN
                     {_refuse("namespace_binding", "LY001")}
                 END IF;
-                IF NEW.text_configuration IS DISTINCT FROM OLD.text_configuration
-                   AND NEW.lexical_state <> 'rebuilding' THEN
+                IF NEW.lexical_state IS DISTINCT FROM
+                   (CASE WHEN NEW.text_configuration = OLD.text_configuration THEN OLD.lexical_state
+                         ELSE 'rebuilding' END)
+                   OR NEW.lexer_fingerprint IS DISTINCT FROM OLD.lexer_fingerprint THEN
                     {_refuse("namespace_lexical_state", "LY001")}
                 END IF;
             ELSIF (NEW.lexical_state, NEW.lexer_fingerprint)

@@ -44,8 +44,8 @@ from archive.selections import Source
 from archive.transactions import reading
 from inspection.cursors import PageRequest
 from inspection.reads import list_notes
-from lychd import databases, demo_meaning, embedded, handbook, serving
-from lychd.commands.host import give, make_password, pending, require_fences, run_migrations, switch_on
+from lychd import databases, demo_meaning, embedded, handbook, serving, upgrades
+from lychd.commands.host import give, make_password, require_fences, switch_on
 from lychd.commands.telling import Told, Unready, indented, remark, tell
 from lychd.console import database
 from lychd.demo_instance import INSTANCE, MEANING, SUFFIX
@@ -394,10 +394,10 @@ def show(options: argparse.Namespace) -> None:
 
 def _prepare(state: Path, meaning: Mapping[str, str]) -> None:
     """Migrate, switch the profile on in the instance's file, and give everybody their roles."""
-    waiting = pending("owner")
+    waiting = upgrades.pending("owner")
     if waiting:
         remark(f"Making the tables ({len(waiting)} migrations) …")
-        run_migrations("owner")
+        upgrades.migrate("owner")
     require_fences()
     switch_on(state)
     _write_down(meaning, state / "environment")

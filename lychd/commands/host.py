@@ -5,9 +5,6 @@ import getpass
 import os
 import secrets
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +14,7 @@ from django.contrib.auth.models import AbstractUser
 from django.contrib.auth.password_validation import validate_password
 from django.core import checks
 from django.core.exceptions import ValidationError
-from django.core.management import CommandError, call_command
-from django.db import DEFAULT_DB_ALIAS, ProgrammingError, connections
-from django.db.migrations.exceptions import MigrationSchemaMissing
-from django.db.migrations.executor import MigrationExecutor
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from archive import limits
 from archive.bindings import Binding, TableBindings
@@ -29,7 +23,7 @@ from archive.models.columns import CLOCK
 from archive.operations import host
 from archive.refusals import InvalidRequest
 from archive.transactions import reading
-from lychd import places, roles
+from lychd import places, roles, upgrades
 from lychd.commands.telling import Told, Unready, UsageError, pairs, remark, table, tell
 from lychd.environment import written
 
@@ -45,47 +39,12 @@ def migrate(options: argparse.Namespace) -> Told:
     """Bring the tables up to date and apply the grants, as the owner."""
     if options.database not in connections:
         raise UsageError(f"there is no connection {options.database!r}; there are {', '.join(connections)}")
-    before = pending(options.database)
-    run_migrations(options.database, *(word for word in (options.app, options.migration) if word))
-    left = pending(options.database)
+    before = upgrades.pending(options.database)
+    upgrades.migrate(options.database, *(word for word in (options.app, options.migration) if word))
+    left = upgrades.pending(options.database)
     applied = [name for name in before if name not in left]
     text = "\n".join([*(f"applied  {name}" for name in applied), f"{len(applied)} applied, {len(left)} left"])
     return Told({"applied": applied, "left": left}, text)
-
-
-def pending(alias: str) -> list[str]:
-    """Name the migrations that a connection's database does not have yet."""
-    executor = MigrationExecutor(connections[alias])
-    return [str(migration) for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
-
-
-def run_migrations(alias: str, *words: str) -> None:
-    """Migrate, and apply the grants that follow every migration; of two at once the second finds it done."""
-    try:
-        with _alone(alias), redirect_stdout(StringIO()):
-            call_command("migrate", *words, database=alias, verbosity=0, interactive=False)
-    except CommandError as error:
-        raise UsageError(str(error)) from None
-    except (ProgrammingError, MigrationSchemaMissing) as error:
-        if isinstance(error, MigrationSchemaMissing) or getattr(error.__cause__, "sqlstate", None) == "42501":
-            raise Unready(
-                "This login may not change the tables: set DATABASE_OWNER_URL to the login of the role that owns them."
-            ) from None
-        raise
-
-
-@contextmanager
-def _alone(alias: str) -> Iterator[None]:
-    """Hold a lock of the session, which goes with it however it ends."""
-    key = "hashtextextended('lychd migrations', 0)"
-    with connections[alias].cursor() as cursor:
-        cursor.execute(f"SELECT pg_advisory_lock({key})")
-        try:
-            yield
-        finally:
-            # A migration that failed may have taken the connection along, and the lock with it.
-            if connections[alias].is_usable():
-                cursor.execute(f"SELECT pg_advisory_unlock({key})")
 
 
 # --- init ------------------------------------------------------------------------------------------------------------
@@ -94,8 +53,8 @@ def _alone(alias: str) -> Iterator[None]:
 def init(options: argparse.Namespace) -> Told:
     """Make what a first day needs; what is there already is left as it is and said."""
     steps: list[tuple[str, str, str]] = []
-    waiting = pending("owner")
-    run_migrations("owner")
+    waiting = upgrades.pending("owner")
+    upgrades.migrate("owner")
     steps.append(("tables", "done" if waiting else "exists", f"{len(waiting)} migrations applied"))
     steps.append(("profile", *switch_on(settings.LYCHD_STATE_DIR)))
     binding, configured = _first_binding(options)
@@ -241,7 +200,7 @@ def serve(options: argparse.Namespace) -> None:
 
 def require_fences() -> None:
     """Refuse to serve from a database that is not migrated or whose fences are not all up."""
-    waiting = pending(DEFAULT_DB_ALIAS)
+    waiting = upgrades.pending(DEFAULT_DB_ALIAS)
     if waiting:
         raise Unready(f"{len(waiting)} migrations are not applied. Run `lychd init`, or `lychd migrate`.")
     for message in roles.check_database(databases=[DEFAULT_DB_ALIAS]):

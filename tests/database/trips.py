@@ -298,6 +298,11 @@ def _migration(key: str = "garden", *, owner: str = "estate", policy: str = "pol
 _REBOUND = _namespace("policy_revision = 'policy-9', binding_digest = 'new'")
 _REWORDED = _namespace("policy_revision = 'policy-9', binding_digest = 'new', text_configuration = 'english'")
 
+
+def _also(assignments: str, update: str) -> str:
+    return update.replace("row_version + 1,", f"row_version + 1, {assignments},")
+
+
 _BINDING: list[Case] = [
     *_each(
         "LY001",
@@ -341,7 +346,17 @@ _BINDING: list[Case] = [
         (
             _migration(words="english"),
             _setting("binding_migration"),
-            _REWORDED.replace("row_version + 1,", "row_version + 1, lexical_state = 'rebuilding',"),
+            _also("lexical_state = 'rebuilding'", _REWORDED),
+        )
+    ),
+    # A record of another owner or policy opens the binding alone, whoever says besides that he rebuilds.
+    *(
+        Trip("LY001", "namespace_lexical_state", (record, _setting("binding_migration"), *more, moved))
+        for more in ((), (_setting("lexical_rebuild"),))
+        for record, moved in (
+            (_migration(), _also("lexical_state = 'rebuilding'", _REBOUND)),
+            (_migration(), _also("lexer_fingerprint = 'other'", _REBOUND)),
+            (_migration(words="english"), _also("lexical_state = 'rebuilding', lexer_fingerprint = 'x'", _REWORDED)),
         )
     ),
     *_each(

@@ -157,6 +157,19 @@ DATABASE: Final = (
         ("tests/lexical/test_postings.py::test_any_walk_through_the_states_keeps_postings_and_figures_true",),
     ),
     Fault(
+        "binding: an update that changes it moves the lexical state too",
+        Function(
+            "binding",
+            "IF NEW.lexical_state IS DISTINCT FROM\n                   (CASE WHEN"
+            " NEW.text_configuration = OLD.text_configuration THEN OLD.lexical_state\n                         "
+            "ELSE 'rebuilding' END)\n                   OR NEW.lexer_fingerprint IS DISTINCT FROM OLD.lexer_fingerprint"
+            " THEN",
+            "IF NEW.text_configuration IS DISTINCT FROM OLD.text_configuration"
+            " AND NEW.lexical_state <> 'rebuilding' THEN",
+        ),
+        (TRIGGERS + OWN_RULE.format(table="archive_namespace", rule="binding"),),
+    ),
+    Fault(
         "rebuild: its halves ask for no hold",
         Function("archive_held_for_rebuild", "IS DISTINCT FROM 'exclusive'", "= 'never'"),
         (f"{PRIVILEGES}test_what_is_called_with_the_owners_rights_asks_for_the_hold",),

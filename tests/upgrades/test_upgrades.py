@@ -1,0 +1,111 @@
+"""An archive that an older commit made comes to the tables of a new one, and answers like a new one or refuses."""
+
+import pytest
+
+from archive import receipts
+from archive.authority import Caller
+from archive.models import Recall
+from archive.operations.rebuild import rebuild_lexical
+from archive.operations.recall import recall as recall_by_words
+from archive.operations.resolution import resolve
+from archive.refusals import CapabilityNotReady
+from archive.requests import LexicalRecall
+from semantic.operations.recall import recall as recall_by_meaning
+from semantic.requests import SemanticRecall
+from tests import cast, flushing
+from tests.repository.test_migrations import differences, inventory
+from tests.upgrades.conftest import OLD_WORDS
+from tests.upgrades.story import QUESTIONS, TEXTS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PLACES = ("garden", "library")
+
+
+def words(place: str, number: int, *, identity: str) -> LexicalRecall:
+    return LexicalRecall(request_id=identity, query=QUESTIONS[number])
+
+
+def chosen(receipt, score="score"):
+    """What a receipt says of the notes, whichever archive it is of."""
+    return receipt["outcome"], [(one["source_key"], one["source_revision"], one[score]) for one in receipt["selected"]]
+
+
+def test_an_older_archive_comes_to_the_tables_of_a_new_one(migrated):
+    """S-369: by a process of its own, whichever form its migrations had."""
+    assert differences(migrated.inventory(), inventory(flushing.parameters())) == []
+
+
+def test_receipts_stay_and_resolve(migrated):
+    """A replay is the receipt of then, to the digest; its text is there."""
+    with migrated.served():
+        rows = list(Recall.objects.select_related("namespace"))
+        assert len(rows) == 26
+        assert [row.request_id for row in rows if not receipts.is_intact(row, row.namespace.key)] == []
+        for place in PLACES:
+            bob = Caller.in_namespace("bob", place)
+            for number in range(len(QUESTIONS)):
+                identity = f"{place}-words-{number}"
+                (kept,) = (row.receipt for row in rows if row.request_id == identity)
+                assert recall_by_words(bob, words(place, number, identity=identity)).receipt == kept
+                if kept["selected"]:
+                    assert len(resolve(bob, identity).sources) == len(kept["selected"])
+
+
+def test_recall_by_words_answers_like_a_new_archive_or_refuses(migrated):
+    """Words that older rules have cut are never ranked: the namespace refuses until it is rebuilt."""
+    fresh = [cast.plant(), cast.plant("library", text_configuration="english")]
+    with migrated.served():
+        if migrated.commit in OLD_WORDS:
+            for place in PLACES:
+                with pytest.raises(CapabilityNotReady):
+                    recall_by_words(Caller.in_namespace("bob", place), words(place, 0, identity="new"))
+                rebuild_lexical(place)
+        old = {
+            (place, number): recall_by_words(
+                Caller.in_namespace("bob", place), words(place, number, identity=f"new-{number}")
+            ).receipt
+            for place in PLACES
+            for number in range(len(QUESTIONS))
+        }
+        texts = {
+            place: migrated.rows(
+                "SELECT s.source_key, n.source_revision, n.text FROM archive_note n JOIN archive_source s"
+                " ON s.id = n.source_id JOIN archive_namespace p ON p.id = n.namespace_id"
+                " WHERE p.key = %s AND n.state = 'promoted' ORDER BY n.note_number",
+                place,
+            )
+            for place in PLACES
+        }
+    for garden in fresh:
+        place = garden.binding.namespace
+        assert len(texts[place]) >= len(TEXTS)
+        for source, revision, text in texts[place]:
+            cast.promoted(garden.caller("alice"), text, source=source, revision=revision)
+        for number, question in enumerate(QUESTIONS):
+            new = cast.asked(garden.caller("bob"), question).receipt
+            # Equal scores are in the order of their identities, which are by chance.
+            assert sorted(chosen(new)[1]) == sorted(chosen(old[place, number])[1]), question
+            assert new["lexical"] == old[place, number]["lexical"]
+
+
+def test_words_that_were_cut_by_the_same_rules_need_no_rebuild(migrated):
+    states = dict(migrated.rows("SELECT key, lexical_state FROM archive_namespace"))
+    assert states == dict.fromkeys(
+        ("garden", "library", "shed"), "rebuilding" if migrated.commit in OLD_WORDS else "ready"
+    )
+
+
+@pytest.mark.parametrize("reference", ["notes-1", "padded-1"])
+def test_recall_by_meaning_answers_as_before(migrated, reference):
+    with migrated.served(reference):
+        for place in PLACES:
+            bob = Caller.in_namespace("bob", place)
+            asked = {f"{place}-padded": "roses sun"} if reference == "padded-1" else {}
+            asked |= {f"{place}-meaning-{n}": q for n, q in enumerate(QUESTIONS)} if not asked else {}
+            for identity, question in asked.items():
+                kept = Recall.objects.get(request_id=identity, namespace__key=place).receipt
+                new = recall_by_meaning(
+                    bob, SemanticRecall(request_id=f"new-{identity}", query=question, min_cosine=-1.0)
+                ).receipt
+                assert chosen(new, "cosine") == chosen(kept, "cosine")
+                assert new["matched_count"] == kept["matched_count"]
