@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol, Self
 
+import structlog
 from django.utils.module_loading import import_string
 
 from archive import bindings, limits
@@ -21,7 +22,7 @@ from archive.gates import gate
 from archive.models import Grant, Principal
 from archive.models.host import GrantKey
 from archive.refusals import AuthorityRefused, AuthorityUnavailable, NamespaceNotServed
-from archive.transactions import hang_up_if_dead, reading
+from archive.transactions import hang_up_if_dead, reading, sqlstate_of
 
 log = logging.getLogger(__name__)
 
@@ -154,7 +155,7 @@ def authorizer() -> Authorizer:
 
 
 def decide(questions: Sequence[AuthorityQuestion], point: Point) -> list[bool]:
-    """Ask all questions at one check point; log each refusal with its point, never with any text."""
+    """Ask all questions at one check point; the log has each refusal, and each act that was allowed to its end."""
     if not questions:
         return []
     asked = authorizer()
@@ -162,27 +163,43 @@ def decide(questions: Sequence[AuthorityQuestion], point: Point) -> list[bool]:
     try:
         answers = list(asked.decide_many(questions))
     except Exception as error:
-        log.error("authority failed", extra={"point": point.value, "error": type(error).__name__})
+        unavailable = AuthorityUnavailable()
+        unavailable.sqlstate = sqlstate_of(error)
+        told = {"point": point.value, "error": type(error).__name__, "sqlstate": unavailable.sqlstate}
+        log.error("authority failed", extra=told)
         hang_up_if_dead()
-        raise AuthorityUnavailable from None
+        raise unavailable from None
     late = point is Point.A1 and time.monotonic() - started > limits.AUTHORITY_ANSWER_SECONDS
     if late or len(answers) != len(questions):
         log.error("authority failed", extra={"point": point.value, "error": "late" if late else "miscounted"})
         raise AuthorityUnavailable
-    for question, answer in zip(questions, answers, strict=True):
-        log.log(
-            logging.DEBUG if answer is True else logging.INFO,
-            "authority",
-            extra={
-                "point": point.value,
-                "allowed": answer is True,
-                "subject": question.subject,
-                "namespace": question.namespace,
-                "action": question.action.value,
-                "object_digest": question.object_digest,
-            },
-        )
+    _record(questions, answers, point)
     return [answer is True for answer in answers]
+
+
+def _record(questions: Sequence[AuthorityQuestion], answers: Sequence[bool], point: Point) -> None:
+    """Write down what was asked and answered (5.5): never a text, and for a batch as few lines as it has slices."""
+    alike: dict[tuple[bool, str, str, Action], list[str]] = {}
+    for question, answer in zip(questions, answers, strict=True):
+        kind = (answer is True, question.subject, question.namespace, question.action)
+        alike.setdefault(kind, []).append(question.object_digest)
+    for (allowed, subject, namespace, action), digests in alike.items():
+        # What is allowed now may still be refused later on: A2 is the last word.
+        level = logging.INFO if point is Point.A2 or not allowed else logging.DEBUG
+        for start in range(0, len(digests), limits.SLICE_ITEMS):
+            some = digests[start : start + limits.SLICE_ITEMS]
+            log.log(
+                level,
+                "authority",
+                extra={
+                    "point": point.value,
+                    "allowed": allowed,
+                    "subject": subject,
+                    "namespace": namespace,
+                    "action": action.value,
+                    "object_digest": some[0] if len(some) == 1 else some,
+                },
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,18 +261,27 @@ class Caller:
 
 def subject_of_user(user_pk: int | None) -> str | None:
     """Return the subject of a signed-in user, or None when no active principal stands for them (R-L-014)."""
-    if user_pk is None:
-        return None
-    with reading():
-        return Principal.objects.filter(user_id=user_pk, active=True).values_list("subject", flat=True).first()
+    return None if user_pk is None else _active(user_id=user_pk)
 
 
 def active_subject(subject: str) -> str | None:
     """Return `subject` if an active principal has it, else None."""
     if not re.match(limits.IDENTIFIER_PATTERN, subject):
         return None
+    return _active(subject=subject)
+
+
+def _active(**which: str | int) -> str | None:
     with reading():
-        return Principal.objects.filter(subject=subject, active=True).values_list("subject", flat=True).first()
+        found = Principal.objects.filter(**which, active=True).values_list("subject", "id").first()
+    subject, number = found or (None, None)
+    acts_now(number)
+    return subject
+
+
+def acts_now(principal: int | None) -> None:
+    """Let every line of the log from here on name who acts, by number; whoever answers a request takes it back."""
+    structlog.contextvars.bind_contextvars(principal=principal)
 
 
 def _holds_some_grant(subject: str, namespace: str) -> bool:

@@ -1,11 +1,16 @@
 """What a batch shares, whatever it does: slices of bounded work and one answer an item (0.10)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Generic, TypeVar, cast
 
 from archive import limits
 from archive.refusals import AuthorityRefused, BatchRolledBack, Refusal
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,6 +53,24 @@ def told(answers: Mapping[int, Answer[R]], count: int) -> list[dict[str, object]
         else {"status": refusal.status, "code": refusal.code}
         for refusal in refusals
     ]
+
+
+def record(answers: Iterable[Answer[R]], action: str, namespace: str) -> None:
+    """Leave one line for the refused items of a batch, however many they are: how many of each code."""
+    refusals = [answer.refusal for answer in answers if answer.refusal is not None]
+    if not refusals:
+        return
+    lasting = [refusal for refusal in refusals if refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR]
+    log.log(
+        logging.WARNING if lasting else logging.INFO,
+        "items refused",
+        extra={
+            "action": action,
+            "namespace": namespace,
+            "codes": dict(Counter(refusal.code for refusal in refusals)),
+            "sqlstates": sorted({refusal.sqlstate for refusal in lasting if refusal.sqlstate is not None}),
+        },
+    )
 
 
 def require_some(answers: Mapping[int, Answer[R]], count: int) -> None:

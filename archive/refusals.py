@@ -7,7 +7,9 @@ A miss is not in this list: it is an answer with an empty selection.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
+
+from archive.outages import Outage
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,12 @@ class Refusal(Exception):
     status: ClassVar[int]
     exit_code: ClassVar[int] = 2
     code: ClassVar[str]
-    title: ClassVar[str]
-    detail: ClassVar[str]
+    title: str
+    detail: str
+    retry_after: int | None = None
+    """Seconds after which the same request makes sense again."""
+    sqlstate: str | None = None
+    """What the database said, for the log and the operator."""
 
     def __init__(self, faults: Sequence[Fault] = (), *, extra: dict[str, Any] | None = None) -> None:
         super().__init__(self.code if hasattr(self, "code") else type(self).__name__)
@@ -92,6 +98,7 @@ class Unavailable(Refusal):
 
     status = 503
     exit_code = 4
+    retry_after = 5
 
 
 # --- 400 -------------------------------------------------------------------------------------------------------------
@@ -133,7 +140,7 @@ class CsrfFailed(Forbidden):
 class NotFound(Absent):
     code = "not_found"
     title = "No such address"
-    detail = "Compare the address with the API description at `/api/v1/docs`."
+    detail = "Compare the address with the API description at `/api/v1/docs`. No address of it ends with a slash."
 
 
 class NamespaceNotServed(Absent):
@@ -295,6 +302,8 @@ class Internal(Broken):
 
 
 class ArchiveTimeout(Unavailable):
+    # Whoever waited too long for a namespace that others held may come again as soon as they are served.
+    retry_after = 1
     code = "archive_timeout"
     title = "The archive took too long, nothing was changed"
     detail = "Send the same request again in a moment; with the same identity it cannot happen twice."
@@ -305,8 +314,17 @@ class StorageUnavailable(Unavailable):
     title = "The database does not answer"
     detail = "Nothing was decided. Try again; if it lasts, an operator should run `lychd doctor`."
 
+    @classmethod
+    def by(cls, outage: Outage) -> Self:
+        """Refuse for a cause that is known, in its words."""
+        made = cls()
+        made.title, made.retry_after = outage.title, outage.retry_after
+        made.detail = f"Nothing was decided. {outage.fix}"
+        return made
+
 
 class OutcomeUnknown(Unavailable):
+    retry_after = 1
     code = "outcome_unknown"
     title = "The answer to the commit was lost"
     detail = "It may have happened. Send the same request with the same identity, or read the record, to learn which."

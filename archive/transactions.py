@@ -18,11 +18,12 @@ from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError,
 from django.db.backends.utils import CursorWrapper
 from psycopg import Connection, IsolationLevel
 
-from archive import bindings
+from archive import bindings, outages
 from archive.bindings import Binding
 from archive.gates import gate
 from archive.models import Namespace
 from archive.models.columns import columns
+from archive.outages import Outage
 from archive.refusals import (
     ArchiveTimeout,
     BindingMismatch,
@@ -32,7 +33,8 @@ from archive.refusals import (
     StorageUnavailable,
 )
 
-_TIMED_OUT = frozenset({"57014", "55P03", "40P01", "25P03", "25P04"})
+_TIMED_OUT: Final = frozenset({"57014", "55P03", "40P01", "25P03", "25P04"})
+_READ_ONLY: Final = "25006"
 
 
 class DatabaseFault(Exception):
@@ -158,7 +160,7 @@ def _durable(hold: str | None) -> Iterator[None]:
     except Refusal:
         raise
     except Error as error:
-        fault = _named(error, committing=committing)
+        fault = _named(error, committing=committing, looking=hold is None)
         if not connection.is_usable():
             connection.close()
     finally:
@@ -270,14 +272,33 @@ def named(error: Error) -> Exception:
     return _named(error, committing=False)
 
 
-def _named(error: Error, *, committing: bool) -> Exception:
+def outage_of(error: Error) -> Outage | None:
+    """Return why the database did not serve, if that is what an error says."""
+    if (sqlstate := sqlstate_of(error)) is not None:
+        return outages.by_sqlstate(sqlstate)
+    # Without one there was no session, or the session ended.
+    return outages.by_words(str(error)) if isinstance(error, OperationalError | InterfaceError) else None
+
+
+def sqlstate_of(error: BaseException) -> str | None:
+    """Return the SQLSTATE of the driver's error that Django hands on as its own."""
+    found: str | None = getattr(error.__cause__, "sqlstate", None)
+    return found
+
+
+def _named(error: Error, *, committing: bool, looking: bool = False) -> Exception:
     """Turn a driver error into a refusal by SQLSTATE; what is not known here stays loud."""
-    cause = error.__cause__
-    sqlstate: str | None = getattr(cause, "sqlstate", None)
-    lost = sqlstate is None and isinstance(error, OperationalError | InterfaceError)
+    sqlstate = sqlstate_of(error)
+    refusal: Refusal | None = None
+    # A write where one moment is read is a mistake of ours, whatever the server is set to.
+    outage = None if looking and sqlstate == _READ_ONLY else outage_of(error)
     if sqlstate in _TIMED_OUT:
-        return ArchiveTimeout()
-    if lost or (sqlstate or "").startswith(("08", "53")) or sqlstate in {"57P01", "57P02", "57P03"}:
-        return OutcomeUnknown() if committing else StorageUnavailable()
-    diagnostics = getattr(cause, "diag", None)
+        refusal = ArchiveTimeout()
+    elif outage is not None:
+        refusal = OutcomeUnknown() if committing else StorageUnavailable.by(outage)
+        sqlstate = sqlstate or outage.sqlstate
+    if refusal is not None:
+        refusal.sqlstate = sqlstate
+        return refusal
+    diagnostics = getattr(error.__cause__, "diag", None)
     return DatabaseFault(sqlstate, getattr(diagnostics, "constraint_name", None))

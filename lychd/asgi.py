@@ -9,6 +9,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lychd.settings")
 _django = get_asgi_application()
 
 # Only after the applications are loaded.
+from lychd.access_log import AccessLog  # noqa: E402
 from lychd.middleware import BoundedBodies  # noqa: E402
 
-application = BoundedBodies(_django)
+application = AccessLog(BoundedBodies(_django))

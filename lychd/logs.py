@@ -11,19 +11,61 @@ import structlog
 EventDict = MutableMapping[str, Any]
 
 # What a line may say beside its event. The rest of a record's extras stays out: some hold requests or statements.
+# A test compares this list with every call of a logger.
 SPOKEN: Final = (
     "point",
     "allowed",
     "subject",
+    "principal",
     "namespace",
     "action",
     "object_digest",
+    "derivation",
     "authorizer",
     "error",
-    "status_code",
+    "reason",
+    "claims",
     "code",
+    "codes",
+    "sqlstate",
+    "sqlstates",
+    "method",
+    "route",
+    "status",
+    "ms",
+    "repeated",
     "correlation_id",
 )
+
+# The last two are structlog's own.
+_ALWAYS_THERE: Final = frozenset(
+    {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "_logger", "_name"}
+)
+
+
+def unspoken(record: logging.LogRecord) -> set[str]:
+    """Return what a record was given to say and no line says."""
+    return set(vars(record)) - _ALWAYS_THERE - set(SPOKEN)
+
+
+# These of the framework quote what a caller typed: a path, a host, a user's name. The line says their name instead.
+QUOTING: Final = ("django.request", "django.security", "django.server", "axes")
+
+
+class Unhandled(logging.Filter):
+    """Let a line through that has an exception nobody handled: any other answer has its line in the access log."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Judge one record."""
+        return record.levelno >= logging.ERROR and bool(record.exc_info)
+
+
+def without_callers_words(logger: logging.Logger, method: str, event: EventDict) -> EventDict:
+    """Say of a line that quotes its caller only where it comes from."""
+    name: str = event["_record"].name
+    if any(name == quoting or name.startswith(f"{quoting}.") for quoting in QUOTING):
+        event["event"] = f"from {name}"
+    return event
 
 
 def without_messages(logger: logging.Logger, method: str, event: EventDict) -> EventDict:
@@ -58,7 +100,7 @@ def formatter() -> structlog.stdlib.ProcessorFormatter:
     ]
     return structlog.stdlib.ProcessorFormatter(
         # First, so that nothing said about an exception is overwritten by it.
-        foreign_pre_chain=[structlog.stdlib.ExtraAdder(allow=SPOKEN), *shared],
+        foreign_pre_chain=[structlog.stdlib.ExtraAdder(allow=SPOKEN), without_callers_words, *shared],
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.JSONRenderer(),
@@ -89,11 +131,15 @@ def logging_config(level: str) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"json": {"()": formatter}},
+        "filters": {"unhandled": {"()": Unhandled}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             "django": {"handlers": [], "level": level, "propagate": True},
-            "django.server": {"handlers": [], "level": level, "propagate": True},
+            "django.request": {"filters": ["unhandled"]},
+            # A wrong host is refused like any wrong request; whoever scans for hosts would fill the log.
+            "django.security.DisallowedHost": {"propagate": False},
+            "django.server": {"handlers": [], "propagate": False},
             "django.db.backends": {"level": "WARNING"},
             "psycopg": {"level": "WARNING"},
             # The server set its own up before the application was loaded.

@@ -18,7 +18,7 @@ from django.urls import Resolver404, resolve
 
 from archive import limits
 from archive.refusals import BodyTooLarge, Fault, InvalidRequest, Refusal
-from lychd import problems
+from lychd import access_log, problems
 
 HEADER: Final = "X-Request-ID"
 BODY_SECONDS: Final = 30.0
@@ -45,7 +45,11 @@ class Correlation:
         """Wrap one request."""
         correlation_id = correlation_id_of(request.headers.get(HEADER))
         request.correlation_id = correlation_id  # type: ignore[attr-defined]
-        with structlog.contextvars.bound_contextvars(correlation_id=correlation_id):
+        with (
+            access_log.entry_of(request.method or "", request.path_info) as entry,
+            structlog.contextvars.bound_contextvars(correlation_id=correlation_id, principal=None),
+        ):
+            entry.correlation_id = correlation_id
             if any("\x00" in value for value in request.COOKIES.values()):
                 # The session would be looked up by it, and PostgreSQL takes no NUL.
                 request.COOKIES.clear()
@@ -54,6 +58,9 @@ class Correlation:
                 )
             else:
                 response = self._get_response(request)
+            # Whoever asks is known to those inside alone, and bound by them.
+            entry.principal = structlog.contextvars.get_contextvars().get("principal")
+            access_log.answered(entry, request, response)
         response[HEADER] = correlation_id
         if problems.speaks_json(request):
             response["Cache-Control"] = "no-store"
@@ -139,6 +146,7 @@ def limit_of(path: str) -> int:
 
 
 async def _tell(send: Send, refusal: Refusal, correlation_id: str) -> None:
+    access_log.refused_by(refusal)
     content = json.dumps(problems.document(refusal, correlation_id), separators=(",", ":")).encode()
     await send(
         {

@@ -8,6 +8,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 import structlog
@@ -17,6 +18,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.http.request import UnreadablePostError
 from django.views import defaults
 from django.views.csrf import csrf_failure as csrf_failure_page
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions
 
 from archive import refusals, transactions
@@ -51,14 +53,16 @@ def answer(request: HttpRequest, refusal: Refusal, headers: Mapping[str, str] | 
         json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace"),
         status=refusal.status,
         content_type=MEDIA_TYPE,
-        headers=dict(headers or {}),
+        headers={**headers_of(refusal), **(headers or {})},
     )
-    if refusal.status == 401:
-        response["WWW-Authenticate"] = "Bearer"
-    if isinstance(refusal, refusals.ArchiveTimeout):
-        # Whoever waited too long for a namespace that others held may come again as soon as they are served.
-        response["Retry-After"] = "1"
+    response.refusal = refusal  # type: ignore[attr-defined]
     return response
+
+
+def headers_of(refusal: Refusal) -> dict[str, str]:
+    """Return the headers that every answer with this refusal has."""
+    found = {"WWW-Authenticate": "Bearer"} if refusal.status == HTTPStatus.UNAUTHORIZED else {}
+    return found if refusal.retry_after is None else {**found, "Retry-After": str(refusal.retry_after)}
 
 
 def speaks_json(request: HttpRequest) -> bool:
@@ -85,7 +89,12 @@ def refusal_of(error: Exception) -> Refusal:
     for kind, refusal in _MEANING.items():
         if isinstance(error, kind):
             return refusal()
-    log.error("unhandled", error=type(error).__qualname__, frames=frames(raised.__traceback__))
+    log.error(
+        "unhandled",
+        error=type(error).__qualname__,
+        sqlstate=getattr(error, "sqlstate", None),
+        frames=frames(raised.__traceback__),
+    )
     return refusals.Internal()
 
 
@@ -158,6 +167,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     return answer(request, refusals.CsrfFailed())
 
 
+@csrf_exempt
 def nowhere(request: HttpRequest, rest: str = "") -> HttpResponse:
-    """Answer for every address below /api that is none, in development too."""
+    """Answer for every address below /api that is none, in development too, whatever the method."""
     return answer(request, refusals.NotFound())

@@ -32,14 +32,23 @@ def run_derivation_attempt(
 ) -> None:
     """Run one attempt for the subject who asked for it; what it is refused for stands in the log and on the row."""
     gate("attempt.received")
-    told = {"namespace": namespace, "derivation": derivation_id, "correlation_id": correlation_id}
+    level, event, code, sqlstate = logging.INFO, "attempt complete", None, None
     try:
         caller = Caller.in_namespace(active_subject(subject), namespace)
         run_attempt(caller, Attempt(UUID(derivation_id), expected_row_version, retry))
     except Refusal as refusal:
-        log.warning("attempt refused", extra={**told, "code": refusal.code})
-    else:
-        log.info("attempt complete", extra=told)
+        level, event, code, sqlstate = logging.WARNING, "attempt refused", refusal.code, refusal.sqlstate
+    log.log(
+        level,
+        event,
+        extra={
+            "namespace": namespace,
+            "derivation": derivation_id,
+            "correlation_id": correlation_id,
+            "code": code,
+            "sqlstate": sqlstate,
+        },
+    )
 
 
 def send(caller: Caller, attempt: Attempt, correlation_id: str) -> None:

@@ -1,5 +1,6 @@
 """The ground of the suite: a real PostgreSQL, tests that run as the serving role, and a flush that is quick."""
 
+import logging
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from django.test import TransactionTestCase
 from psycopg import sql
 
 from archive.authority import Caller
-from lychd import embedded
+from lychd import embedded, logs
 from tests import cast, flushing
 from tests.racing.table import pytest_terminal_summary as pytest_terminal_summary
 
@@ -64,6 +65,25 @@ def _take_role(role: str) -> None:
     # The dictionary is shared by every thread's connection; the next one that opens says SET ROLE.
     connection.settings_dict["OPTIONS"]["assume_role"] = role
     connection.close()
+
+
+class _Loud(logging.Handler):
+    """Ends the test in which our own code hands the log a field that no line would show."""
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        ours = record.name.partition(".")[0] in {"archive", "semantic", "inspection", "lychd"}
+        if ours and (lost := logs.unspoken(record)):
+            raise AssertionError(f"{record.name} says {sorted(lost)}, and lychd.logs.SPOKEN does not know them")
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _nothing_vanishes_from_the_log() -> Iterator[None]:
+    # For each test anew: a command that sets the log up clears what stood there.
+    loud = _Loud()
+    logging.getLogger().addHandler(loud)
+    yield
+    logging.getLogger().removeHandler(loud)
 
 
 @pytest.fixture(autouse=True)

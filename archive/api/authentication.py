@@ -32,6 +32,7 @@ class Bearer:
     """Whoever holds a good token: its subject, and whether its use was noted of late."""
 
     subject: str
+    principal: int
     token_id: int
     noted: bool
     is_authenticated: ClassVar[bool] = True
@@ -56,6 +57,7 @@ class BearerToken(BaseAuthentication):
         found = _live(host.digest_of_secret(secret))
         if found is None:
             raise NotAuthenticated
+        authority.acts_now(found.principal)
         return found, None
 
     def authenticate_header(self, request: Request) -> str:
@@ -69,7 +71,7 @@ def _live(digest: str) -> Bearer | None:
         row = (
             Token.objects.filter(digest=digest, revoked_at__isnull=True, expires_at__gt=CLOCK, principal__active=True)
             .annotate(noted=Coalesce(Q(last_used_at__gte=stale), Value(value=False)))
-            .values_list("principal__subject", "id", "noted")
+            .values_list("principal__subject", "principal_id", "id", "noted")
             .first()
         )
     return None if row is None else Bearer(*row)

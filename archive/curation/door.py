@@ -77,7 +77,12 @@ def refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     if refusal.status in _STILL_THERE and request.resolver_match is not None:
         shown["ns"] = request.resolver_match.kwargs.get("ns")
     body = render_to_string("refused.html", shown, None if quiet else request)
-    return unstored(HttpResponse(body, status=refusal.status))
+    response = HttpResponse(body, status=refusal.status)
+    if refusal.retry_after is not None:
+        response["Retry-After"] = str(refusal.retry_after)
+    # For the line that the log has of each request.
+    response.refusal = refusal  # type: ignore[attr-defined]
+    return unstored(response)
 
 
 def unstored(response: HttpResponse) -> HttpResponse:

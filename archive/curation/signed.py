@@ -6,7 +6,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import ModelBackend
 from django.db.models import OuterRef, Subquery
 
-from archive.authority import subject_of_user
+from archive.authority import acts_now, subject_of_user
 from archive.models import Principal
 
 
@@ -14,10 +14,15 @@ class SignedIn(ModelBackend):
     """Django's own sign-in; whoever it finds for a session comes with the subject, if an active principal has one."""
 
     def get_user(self, user_id: int) -> Any:
-        subject = Principal.objects.filter(user_id=OuterRef("pk"), active=True).values("subject")[:1]
-        users = get_user_model()._default_manager.annotate(acts_as=Subquery(subject))
+        acting = Principal.objects.filter(user_id=OuterRef("pk"), active=True)
+        users = get_user_model()._default_manager.annotate(
+            acts_as=Subquery(acting.values("subject")[:1]), principal=Subquery(acting.values("id")[:1])
+        )
         user = users.filter(pk=user_id).first()
-        return user if user is not None and self.user_can_authenticate(user) else None
+        if user is None or not self.user_can_authenticate(user):
+            return None
+        acts_now(user.principal)
+        return user
 
 
 def subject_of(user: Any) -> str | None:

@@ -171,6 +171,7 @@ def intake_many(caller: Caller, items: Sequence[Intake], *, atomic: bool = False
     _all_or_nothing(atomic, answers, len(items))
     gate("intake.A2")
     _ask([one for one in proposals if answers[one.position].result is not None], Point.A2, answers)
+    batches.record(answers.values(), Action.INTAKE, caller.namespace)
     return [answers[place] for place in range(len(items))]
 
 

@@ -118,6 +118,7 @@ def transition_many(caller: Caller, changes: Sequence[Transition], *, atomic: bo
     _all_or_nothing(atomic, answers, len(changes))
     gate("transition.A2")
     _ask([(place, questions[place]) for place, answer in answers.items() if answer.result], Point.A2, answers)
+    batches.record(answers.values(), "transition", caller.namespace)
     return [answers[place] for place in range(len(changes))]
 
 

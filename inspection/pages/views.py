@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.csrf import csrf_exempt
 
 from archive import canonical, limits
 from archive.authority import Action, Caller
@@ -224,6 +225,7 @@ def receipt_file(request: HttpRequest, caller: Caller, request_id: str) -> HttpR
     return response
 
 
+@csrf_exempt
 def nowhere(request: HttpRequest, address: str = "") -> HttpResponse:
     """Answer for every address that nothing else answers for."""
     return refused(request, NotFound())

@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 
 from django.db import DatabaseError, connection
 
-from archive import authority, canonical
+from archive import authority, batches, canonical
 from archive.authority import Action, Caller, Point, Question
 from archive.batches import Answer
 from archive.gates import gate
@@ -102,6 +102,7 @@ def run_attempts(caller: Caller, attempts: Sequence[Attempt]) -> list[Answer[Der
     ledger.settle(claims, given)
     gate("attempt.settled")
     ledger.ask(Point.A2)
+    batches.record(ledger.answers(), Action.EXECUTE_DERIVATION, caller.namespace)
     return ledger.answers()
 
 

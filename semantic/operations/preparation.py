@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
-from archive import authority, canonical
+from archive import authority, batches, canonical
 from archive.authority import Action, Caller, Point, Question
 from archive.batches import Answer
 from archive.gates import gate
@@ -62,7 +62,9 @@ def prepare_many(caller: Caller, note_ids: Sequence[UUID]) -> list[Answer[Prepar
             answers[place] = answer
     gate(f"{Action.PREPARE_DERIVATION}.{Point.A2}")
     _ask(questions, answers, Point.A2)
-    return [answer for answer in answers if answer is not None]
+    given = [answer for answer in answers if answer is not None]
+    batches.record(given, Action.PREPARE_DERIVATION, caller.namespace)
+    return given
 
 
 def identity(namespace: Namespace, wanted: Configured, note: Note) -> str:

@@ -9,6 +9,7 @@ import pytest
 from django.core.cache import cache
 from django.db import DatabaseError, OperationalError, connection
 from django.test import Client, RequestFactory
+from django.urls import get_resolver
 
 from archive import refusals
 from archive.api import throttles
@@ -32,7 +33,7 @@ def test_every_refusal_has_its_document(kind):
     assert told["items"] == []
     assert told["correlation_id"] == "c-1"
     assert ("WWW-Authenticate" in answer) == (kind.status == 401)
-    assert answer.get("Retry-After") == ("1" if kind is refusals.ArchiveTimeout else None)
+    assert ("Retry-After" in answer) == (kind.status in {503, 504})
 
 
 @pytest.mark.parametrize("kind", list(refusals.every()), ids=lambda kind: kind.code)
@@ -130,6 +131,49 @@ def test_an_unknown_host_is_a_problem_too(db):
     answer = Client(raise_request_exception=False).get("/api/v1/configuration", headers={"host": "elsewhere.example"})
     told = json.loads(answer.content)
     assert (answer.status_code, told["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("POST", "/api/v1/ns/garden/notes/", 404, "not_found"),
+        ("POST", "/api/v1/ns/garden/note", 404, "not_found"),
+        ("DELETE", "/api/v1/nowhere", 404, "not_found"),
+        ("POST", "/api", 404, "not_found"),
+        ("PUT", "/api/v1/ns/garden/notes", 405, "method_not_allowed"),
+        ("DELETE", "/api/v1/ns/garden/notes/batch", 405, "method_not_allowed"),
+        ("POST", "/healthz", 405, "method_not_allowed"),
+        ("PUT", "/readyz", 405, "method_not_allowed"),
+    ],
+)
+def test_a_wrong_address_or_method_is_told_as_one(api, method, path, status, code):
+    """No form of ours is sent there, so it lacks nothing but the right address."""
+    caller = api("ivy")
+    caller.client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    problem(caller.raw(method, path, b"{}"), status, code)
+
+
+def test_a_form_that_is_sent_to_no_page_meets_no_page(db):
+    assert Client(enforce_csrf_checks=True).post("/nowhere-at-all", {"a": "b"}).status_code == 404
+
+
+def test_no_address_of_programs_asks_for_a_form_token():
+    """A view that asks for one does it itself, of a session alone."""
+    found = dict(_callbacks(get_resolver().url_patterns, ""))
+    programs = {
+        route: view for route, view in found.items() if route.lstrip("^").startswith(("api", "healthz", "readyz"))
+    }
+    assert len(programs) >= 30
+    assert [route for route, view in programs.items() if not getattr(view, "csrf_exempt", False)] == []
+
+
+def _callbacks(patterns, before):
+    for one in patterns:
+        route = before + str(one.pattern)
+        if hasattr(one, "url_patterns"):
+            yield from _callbacks(one.url_patterns, route)
+        else:
+            yield route, one.callback
 
 
 def test_pages_keep_their_own_answers(db):

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from archive import refusals
+from archive.outages import OUTAGES
 from archive.refusals import Refusal
 
 _OPENING = """# Errors
@@ -40,6 +41,21 @@ def _lines() -> Iterator[str]:
             yield "| code | exit | what it says | what to do |"
             yield "|---|---|---|---|"
         yield _row(kind)
+    yield from _outages()
+
+
+def _outages() -> Iterator[str]:
+    yield ""
+    yield "## Why the database does not serve"
+    yield ""
+    yield (
+        "`storage_unavailable` says in its title which of these it is, and the log has the SQLSTATE. One that\n"
+        "ends in `000` stands for all of its class that are not listed. A 503 carries `Retry-After`."
+    )
+    yield ""
+    yield "| SQLSTATE | what it says | what to do |"
+    yield "|---|---|---|"
+    yield from (f"| `{one.sqlstate}` | {one.title} | {one.fix} |" for one in OUTAGES)
 
 
 def _phrase(status: int) -> str:
