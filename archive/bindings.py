@@ -6,7 +6,7 @@ here writes it. `BindingSource` is the port; two adapters stand beside it.
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -14,6 +14,9 @@ from django.utils.module_loading import import_string
 from archive import canonical, limits
 from archive.models import ConfiguredBinding
 from archive.refusals import ProfileOff
+
+NO_GENERATION: Final = ""
+"""What a namespace without embeddings has in place of a generation; None is the deployment's."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Binding:
     text_configuration: str = limits.DEFAULT_TEXT_CONFIGURATION
     second_person: bool = False
     profile: str = limits.PROFILE
-    # The embedding generation used here instead of the deployment's; changing it is no change of binding.
+    # The embedding generation used here: None is the deployment's, NO_GENERATION none at all. No change of binding.
     generation: str | None = field(default=None, compare=False)
 
     def fields(self) -> dict[str, str]:
@@ -41,6 +44,16 @@ class Binding:
     @cached_property
     def digest(self) -> str:
         return canonical.digest_of(canonical.BINDING, self.fields())
+
+
+def generation_named(word: str) -> str | None:
+    """Read how people say a generation: `default`, `none`, or its reference."""
+    return {"default": None, "none": NO_GENERATION}.get(word, word)
+
+
+def name_of_generation(generation: str | None) -> str:
+    """Say it back."""
+    return "default" if generation is None else generation or "none"
 
 
 class BindingSource(Protocol):

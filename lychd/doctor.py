@@ -310,9 +310,10 @@ _VECTORS: Final = """
 def _derivations() -> Iterator[Finding]:
     """Count what waits for somebody: a message that was lost leaves its row prepared, and nothing sends it again."""
     complete = 0
+    default = ((settings.LYCHD_ARCHIVE or {}).get("derivation") or {}).get("generation")
     for key, reference, own, done, prepared, expired, failed_ in _rows(_ATTEMPTS):
         complete += done
-        configured = reference == (own or ((settings.LYCHD_ARCHIVE or {}).get("derivation") or {}).get("generation"))
+        configured = reference == (default if own is None else own)
         if (prepared or expired or failed_) and not configured:
             seen = f"{prepared + expired + failed_} of {reference} wait, which is configured no more"
             fix = f"`lychd generation retire {reference} --namespace {key} --as OPERATOR` ends them."

@@ -65,9 +65,11 @@ class Configured:
 
 
 def configured(binding: Binding) -> Configured:
-    """Describe the configured generation of a namespace; refuses while derivation is off (R-L-160)."""
+    """Describe the configured generation of a namespace; refuses while derivation is off here (R-L-160)."""
     derivation = require_derivation()
-    reference = binding.generation or derivation["generation"]
+    if binding.generation == bindings.NO_GENERATION:
+        raise DerivationOff
+    reference = derivation["generation"] if binding.generation is None else binding.generation
     profile = derivation["embed_profile"]
     return Configured(
         reference,

@@ -130,7 +130,10 @@ class EmbeddingTimeout(Unavailable):
 class DerivationOff(Unavailable):
     code = "derivation_off"
     title = "Derivation is switched off"
-    detail = "Set `LYCHD_DERIVATION_GENERATION` and `LYCHD_DERIVATION_EMBEDDER`; recall by words needs neither."
+    detail = (
+        "Set `LYCHD_DERIVATION_GENERATION` and `LYCHD_DERIVATION_EMBEDDER`; a namespace that was configured to have no "
+        "generation gets one by `lychd namespace configure`. Recall by words needs neither."
+    )
 
 
 class SemanticOff(Unavailable):

@@ -12,11 +12,10 @@ from django.views.decorators.debug import sensitive_variables
 from archive import limits
 from archive.authority import Action, Caller
 from archive.curation.door import in_namespace
-from archive.curation.posted import unknown
+from archive.curation.posted import given as posted
 from archive.operations import management
 from archive.refusals import AuthorityRefused, Fault, InvalidRequest
 
-_ALWAYS: Final = frozenset({"csrfmiddlewaretoken", "confirmed"})
 _NUMBER_DIGITS: Final = 6
 
 
@@ -57,8 +56,8 @@ def people(request: HttpRequest, caller: Caller) -> HttpResponse:
 def change(request: HttpRequest, caller: Caller, what: str) -> HttpResponse:
     """Show what would be done; with `confirmed` do it."""
     proposed = CHANGES[what]
-    given = _given(request, proposed.fields)
-    _require(caller, what)
+    given = posted(request, proposed.fields)
+    _require(caller)
     if request.POST.get("confirmed") != "yes":
         shown = {
             "ns": caller.namespace,
@@ -72,26 +71,10 @@ def change(request: HttpRequest, caller: Caller, what: str) -> HttpResponse:
     return proposed.act(request, caller, given)
 
 
-def _require(caller: Caller, what: str) -> None:
+def _require(caller: Caller) -> None:
     """Refuse before anything is repeated to somebody who may not; the operation asks again."""
-    action = Action.CONFIGURE_NAMESPACE if what == "second-person" else Action.GRANT
-    if not management.may(caller, action):
+    if not management.may(caller, Action.GRANT):
         raise AuthorityRefused
-
-
-def _given(request: HttpRequest, fields: tuple[str, ...]) -> dict[str, str]:
-    known = _ALWAYS | set(fields)
-    faults = unknown(request, known)
-    faults += [Fault(f"/{name}", "once") for name in known if len(request.POST.getlist(name)) > 1]
-    given = {name: request.POST.get(name, "").strip() for name in fields}
-    faults += [
-        Fault(f"/{name}", f"at most {limits.IDENTIFIER_MAX} characters, without line breaks")
-        for name, value in given.items()
-        if len(value) > limits.IDENTIFIER_MAX or (value and not value.isprintable())
-    ]
-    if faults:
-        raise InvalidRequest(faults)
-    return {name: str(value) for name, value in given.items()}
 
 
 def _number(name: str, value: str) -> int | None:
@@ -138,15 +121,6 @@ def _end_token(request: HttpRequest, caller: Caller, given: dict[str, str]) -> H
     return _done(request, caller, f"The token {ended.prefix}… is ended.")
 
 
-def _second_person(request: HttpRequest, caller: Caller, given: dict[str, str]) -> HttpResponse:
-    if given["required"] not in {"yes", "no"}:
-        raise InvalidRequest([Fault("/required", "one of yes, no")])
-    required = given["required"] == "yes"
-    management.require_second_person(caller, required=required)
-    told = "A second person promotes from now on." if required else "One person alone may promote from now on."
-    return _done(request, caller, told)
-
-
 CHANGES: Final = {
     "grant": Change(
         "Give {role} to {subject}?",
@@ -178,12 +152,5 @@ CHANGES: Final = {
         ("prefix",),
         _end_token,
         danger=True,
-    ),
-    "second-person": Change(
-        "Ask for a second person in {ns}: {required}?",
-        "With it, nobody promotes a note that they took in themselves.",
-        "Change it",
-        ("required",),
-        _second_person,
     ),
 }

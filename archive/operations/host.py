@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.db import connection
 from django.db.models import Q, Value
 from django.db.models.functions import Least
 
 from archive import limits
 from archive.authority import PURPOSE_OF, Action
-from archive.bindings import Binding
+from archive.bindings import NO_GENERATION, Binding
 from archive.gates import gate
 from archive.models import ConfiguredBinding, Grant, Principal, Role, Token
 from archive.models.columns import CLOCK
@@ -260,16 +261,9 @@ def configure_namespace(
 
     Material that is already retained stays under its old binding and refuses until it is migrated.
     """
-    check = Checker()
-    check.address_key("/namespace", namespace)
-    check.identifier("/owner", owner)
-    check.identifier("/policy_revision", policy_revision)
-    if generation is not None:
-        check.identifier("/generation", generation)
-    check.settle()
+    wanted = Binding(namespace, owner, policy_revision, text_configuration, second_person, generation=generation)
+    check_configuration(wanted)
     with host_write():
-        if not _is_text_configuration(text_configuration):
-            raise InvalidRequest([Fault("/text_configuration", "no text search configuration of that name")])
         ConfiguredBinding.objects.update_or_create(
             namespace_key=namespace,
             defaults={
@@ -283,7 +277,21 @@ def configure_namespace(
                 "disabled_at": None,
             },
         )
-    return Binding(namespace, owner, policy_revision, text_configuration, second_person, generation=generation)
+    return wanted
+
+
+def check_configuration(wanted: Binding) -> None:
+    """Refuse a configuration with a name that cannot be one, or with words that the server cannot cut."""
+    check = Checker()
+    check.address_key("/namespace", wanted.namespace)
+    check.identifier("/owner", wanted.owner)
+    check.identifier("/policy_revision", wanted.policy_revision)
+    if wanted.generation not in (None, NO_GENERATION):
+        check.identifier("/generation", wanted.generation)
+    check.settle()
+    with reading():
+        if wanted.text_configuration not in text_configurations():
+            raise InvalidRequest([Fault("/text_configuration", "no text search configuration of that name")])
 
 
 def disable_namespace(namespace: str, *, by: str) -> None:
@@ -296,14 +304,11 @@ def disable_namespace(namespace: str, *, by: str) -> None:
             raise RecordAbsent
 
 
-def _is_text_configuration(name: str) -> bool:
-    from django.db import connection
-
+def text_configurations() -> list[str]:
+    """Name every text search configuration that the server itself brings."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_ts_config c JOIN pg_catalog.pg_namespace n"
-            " ON n.oid = c.cfgnamespace WHERE n.nspname = 'pg_catalog' AND c.cfgname = %s)",
-            [name],
+            "SELECT c.cfgname FROM pg_catalog.pg_ts_config c JOIN pg_catalog.pg_namespace n ON n.oid = c.cfgnamespace"
+            " WHERE n.nspname = 'pg_catalog' ORDER BY 1"
         )
-        (exists,) = cursor.fetchone()
-    return bool(exists)
+        return [name for (name,) in cursor.fetchall()]

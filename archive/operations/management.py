@@ -13,7 +13,7 @@ from django.db.models import Q
 
 from archive import authority, bindings, canonical, limits
 from archive.authority import Action, AuthorityQuestion, Caller, Point
-from archive.bindings import TableBindings
+from archive.bindings import Binding, TableBindings
 from archive.models import ConfiguredBinding, Grant, Principal, Role, Token
 from archive.models.columns import CLOCK
 from archive.operations import host
@@ -25,6 +25,7 @@ from archive.transactions import host_write, moment, read_only, reading
 T = TypeVar("T")
 
 DAYS_MAX: Final = 3_650
+_CONFIGURED: Final = ("owner", "policy_revision", "text_configuration", "second_person", "generation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,6 @@ class People:
 
     people: tuple[Person, ...]
     roles: tuple[tuple[str, tuple[str, ...]], ...]
-    second_person: bool
     next_after: str | None
 
 
@@ -119,28 +119,72 @@ def end_token(caller: Caller, prefix: str) -> Token:
     return _asked(caller, Action.GRANT, {"act": "end token", "prefix": prefix}, act)
 
 
-def require_second_person(caller: Caller, *, required: bool) -> None:
-    """Ask of this namespace that nobody promotes what they took in themselves, or stop asking it (0.14).
+def tag_of(binding: Binding) -> str:
+    """Name one whole configuration, so that a change can say which one it was decided on."""
+    keys = {
+        **binding.fields(),
+        "text_configuration": binding.text_configuration,
+        "second_person": binding.second_person,
+        "generation": binding.generation,
+    }
+    return canonical.lookup_digest(Action.CONFIGURE_NAMESPACE, binding.namespace, keys)
 
-    Changes exactly the configuration that the caller met; one that moved meanwhile is `binding_mismatch`.
+
+def text_configurations(caller: Caller) -> list[str]:
+    """Name what a namespace can be configured to cut words by, to whoever may configure this one."""
+
+    def look() -> list[str]:
+        with reading():
+            return host.text_configurations()
+
+    return _asked(caller, Action.CONFIGURE_NAMESPACE, {"part": "settings"}, look)
+
+
+def changeable() -> bool:
+    """Say whether bindings stand in the host's table, where they can be changed, or somewhere else."""
+    return isinstance(bindings.source(), TableBindings)
+
+
+def configure(caller: Caller, wanted: Binding, *, seen: str) -> bool:
+    """Serve this namespace under another configuration from now on; False where it stands so already (0.2, 0.14).
+
+    `seen` is the tag of the configuration that the change was decided on; another one is `binding_mismatch`.
     """
+    if tag_of(wanted) != tag_of(caller.binding):
+        host.check_configuration(wanted)
+    return _configured(caller, seen, None if tag_of(wanted) == tag_of(caller.binding) else wanted)
 
-    def act() -> None:
-        if not isinstance(bindings.source(), TableBindings):
+
+def disable(caller: Caller, *, seen: str) -> None:
+    """Stop serving this namespace; its rows stay, and the host can serve it again."""
+    _configured(caller, seen, None, disabled=True)
+
+
+def _configured(caller: Caller, seen: str, wanted: Binding | None, *, disabled: bool = False) -> bool:
+    """Change exactly the row that the caller met at the door, in one statement."""
+    met = caller.binding
+
+    def act() -> bool:
+        if not changeable():
             raise InvalidRequest([Fault("", "this namespace is configured in the settings of the service")])
+        if wanted is None and not disabled:
+            return False
+        if seen != tag_of(met):
+            raise BindingMismatch
         with host_write():
+            now = moment()
+            changes = {"disabled_at": now} if wanted is None else {name: getattr(wanted, name) for name in _CONFIGURED}
             changed = ConfiguredBinding.objects.filter(
-                namespace_key=caller.namespace,
-                owner=caller.binding.owner,
-                policy_revision=caller.binding.policy_revision,
-                text_configuration=caller.binding.text_configuration,
+                namespace_key=met.namespace,
                 disabled_at__isnull=True,
-            ).update(second_person=required, configured_by=caller.subject, configured_at=moment())
-            if not changed:
-                raise BindingMismatch
+                **{name: getattr(met, name) for name in _CONFIGURED},
+            ).update(**changes, configured_by=caller.subject, configured_at=now)
+        if not changed:
+            raise BindingMismatch
+        return True
 
-    keys = {"act": "configure", "binding": caller.binding.digest, "second_person": required}
-    _asked(caller, Action.CONFIGURE_NAMESPACE, keys, act)
+    keys = {"act": "disable" if disabled else "configure", "seen": seen}
+    return _asked(caller, Action.CONFIGURE_NAMESPACE, {**keys, "wanted": wanted and tag_of(wanted)}, act)
 
 
 def may(caller: Caller, action: Action) -> bool:
@@ -251,7 +295,6 @@ def _people(caller: Caller, after: str | None) -> People:
             for subject in shown
         ),
         roles=roles,
-        second_person=caller.binding.second_person,
         next_after=shown[-1] if len(named) > len(shown) else None,
     )
 

@@ -82,13 +82,17 @@ def _coverage(caller: Caller) -> tuple[Progress, ...]:
 @in_namespace(*_GET)
 def configuration(request: HttpRequest, caller: Caller) -> HttpResponse:
     """What is configured for a namespace today; it says nothing of what is retained (R-L-123)."""
+    # First, so that the page's own question is the last one that is answered.
+    asked_for = _interface(caller)
     told = discovery.configuration_here(caller)
     shown = {
         "ns": caller.namespace,
         "told": told,
         "policy": limits.LEXICAL_POLICY,
         "named": named_generation(caller),
-        "interface": _interface(caller),
+        "interface": asked_for,
+        "changeable": management.changeable(),
+        "may_configure": management.may(caller, Action.CONFIGURE_NAMESPACE),
     }
     return render(request, "pages/configuration.html", shown)
 

@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from archive import canonical
+from archive.bindings import generation_named, name_of_generation
 from archive.models import ConfiguredBinding, Namespace
 from archive.operations import host, migration
 from archive.operations.rebuild import rebuild_lexical
@@ -21,6 +22,8 @@ def configure(options: argparse.Namespace) -> Told:
         before = ConfiguredBinding.objects.filter(namespace_key=options.key).first()
     asked = {"text_configuration": options.text_configuration, "second_person": options.second_person}
     kept = {} if before is None else {name: getattr(before, name) for name in (*asked, "generation")}
+    if options.generation is not None:
+        kept["generation"] = generation_named(options.generation)
     binding = host.configure_namespace(
         options.key,
         owner=options.owner,
@@ -39,6 +42,7 @@ def configure(options: argparse.Namespace) -> Told:
         "binding_digest": binding.digest,
         "text_configuration": binding.text_configuration,
         "second_person": binding.second_person,
+        "generation": name_of_generation(binding.generation),
         "migration_needed": stale,
     }
     text = pairs((name.replace("_", " "), value) for name, value in told.items())
@@ -58,8 +62,9 @@ def listed(options: argparse.Namespace) -> Told:
             _configured(row, retained.get(row.namespace_key))
             for row in ConfiguredBinding.objects.order_by("namespace_key")
         ]
-    heads = ("namespace", "owner", "policy revision", "words", "second person", "served", "retained")
-    names = ("namespace", "owner", "policy_revision", "text_configuration", "second_person", "served", "retained")
+    heads = ("namespace", "owner", "policy revision", "words", "second person", "generation", "served", "retained")
+    names = ("namespace", "owner", "policy_revision", "text_configuration", "second_person", "generation", "served")
+    names += ("retained",)
     spelled: dict[object, object] = {True: "yes", False: "no"}
     rows = [[spelled.get(one[name], one[name]) for name in names] for one in told]
     return Told({"items": told}, table(heads, rows, empty="Nothing is served; `lychd namespace configure` does it."))
@@ -80,6 +85,7 @@ def _configured(row: ConfiguredBinding, retained: Namespace | None) -> dict[str,
         "policy_revision": row.policy_revision,
         "text_configuration": row.text_configuration,
         "second_person": row.second_person,
+        "generation": name_of_generation(row.generation),
         "served": row.disabled_at is None,
         "retained": standing,
         "configured_by": row.configured_by,

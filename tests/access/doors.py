@@ -13,7 +13,8 @@ from typing import Any, Final
 from django.http import HttpResponse
 from django.test import Client
 
-from archive import refusals
+from archive import bindings, refusals
+from archive.operations import management
 from lychd import console
 from semantic import tasks
 from tests import cast
@@ -63,6 +64,11 @@ def _ticked(place: Place) -> dict[str, Any]:
     return {"step": "promote", "note": str(place.candidate), f"seen-{place.candidate}": 1}
 
 
+def _seen(place: Place) -> str:
+    binding = bindings.source().find(place.key)
+    return "" if binding is None else management.tag_of(binding)
+
+
 _BODIES: Final[dict[str, Content]] = {
     "api/v1/ns/<str:ns>/notes": _intake,
     "api/v1/ns/<str:ns>/notes/batch": lambda place: {"items": [_intake(place), _intake(place)]},
@@ -88,7 +94,15 @@ _BODIES: Final[dict[str, Content]] = {
     "ns/<key:ns>/people/withdraw": lambda place: {"subject": "writer", "role": "writer", "confirmed": "yes"},
     "ns/<key:ns>/people/token": lambda place: {"subject": "writer"},
     "ns/<key:ns>/people/token-end": lambda place: {"prefix": "lychd_"},
-    "ns/<key:ns>/people/second-person": lambda place: {"required": "yes", "confirmed": "yes"},
+    "ns/<key:ns>/settings/change": lambda place: {
+        "owner": "heirs",
+        "policy_revision": "p-9",
+        "text_configuration": "english",
+        "generation": "none",
+        "second_person": "yes",
+        "seen": _seen(place),
+    },
+    "ns/<key:ns>/settings/disable": lambda place: {"seen": _seen(place)},
     "sign-in": lambda place: {"username": "charlie", "password": "wrong"},
     "sign-out": lambda place: {},
     "ns/<key:ns>/notes/<uuid:note_id>/promote": _version(1),

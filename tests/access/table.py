@@ -125,7 +125,9 @@ POST ns/<key:ns>/people/grant                              grant                
 POST ns/<key:ns>/people/withdraw                           grant                 ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
 POST ns/<key:ns>/people/token                              grant                 ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
 POST ns/<key:ns>/people/token-end                          grant                 ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
-POST ns/<key:ns>/people/second-person                      configure_namespace   ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
+GET  ns/<key:ns>/settings                                  configure_namespace   ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
+POST ns/<key:ns>/settings/change                           configure_namespace   ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
+POST ns/<key:ns>/settings/disable                          configure_namespace   ?  -  -  -  -  -  -  -  -  | -  -  -  -  +  -  | +                +
 GET  ^(?!api(?:/|$)|admin$|static/|media/)(?P<address>.*)$ .                     0  0  0  0  0  0  0  0  0  | 0  0  0  0  0  0  | .                .
 """  # noqa: E501
 """People, by their session; and the two probes."""
@@ -313,6 +315,8 @@ _READING: Final = frozenset(
         # What would be done is shown; it is another form that does it.
         "ns/<key:ns>/people/token",
         "ns/<key:ns>/people/token-end",
+        "ns/<key:ns>/settings/change",
+        "ns/<key:ns>/settings/disable",
     }
 )
 _ROW: Final = re.compile(

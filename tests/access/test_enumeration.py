@@ -31,7 +31,9 @@ from tests.access.ground import PASSWORD, Ground, Place
 from tests.access.table import ENTRANCES, Entrance
 
 INSIDE: Final = [one for one in ENTRANCES if one.in_namespace]
-AT_THE_HOST: Final = {str(one) for one in INSIDE if "/people" in one.address} | {"GET ns/<key:ns>/find"}
+AT_THE_HOST: Final = {str(one) for one in INSIDE if re.search("/(?:people|settings)", one.address)} | {
+    "GET ns/<key:ns>/find"
+}
 NAMING: Final = [
     one
     for one in INSIDE

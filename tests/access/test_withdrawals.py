@@ -43,8 +43,8 @@ def ground_for(entrance: Entrance, here: Ground, role: str, standing: Place) -> 
     return standing
 
 
-# What an operator changes on the page of people stands in the host's own tables, grants among them.
-HOSTS: Final = "ns/<key:ns>/people"
+# What an operator changes on the pages of people and settings stands in the host's own tables, grants among them.
+HOSTS: Final = ("ns/<key:ns>/people", "ns/<key:ns>/settings/")
 # An empty form, which nothing is read for.
 EMPTY: Final = "GET ns/<key:ns>/find"
 ARCHIVAL: Final = [

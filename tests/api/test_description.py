@@ -25,6 +25,7 @@ ADDRESSES = {
     "ns/{ns}/derivations/{derivation_id}/attempts": {"post": "requestAttempt"},
     "ns/{ns}/semantic-recalls": {"post": "recallByMeaning"},
     "ns/{ns}/semantic-recalls/{request_id}/resolve": {"post": "resolveByMeaning"},
+    "interface-projection": {"get": "readInterfaceProjection"},
     "configuration": {"get": "readConfiguration"},
     "ns/{ns}/events": {"get": "followEvents"},
     "ns/{ns}/intakes": {"get": "listOwnIntakes"},

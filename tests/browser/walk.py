@@ -92,6 +92,7 @@ def views(here: Shelf) -> tuple[View, ...]:
         View("configuration", f"{ns}/configuration"),
         View("people", f"{ns}/people", KEEPER),
         View("people-refused", f"{ns}/people", AUDITOR),
+        View("settings", f"{ns}/settings", KEEPER),
         View("tables", "/admin/"),
         View("tables-notes", "/admin/archive/note/"),
         View("tables-note", f"/admin/archive/note/{here.promoted}/change/"),
@@ -113,6 +114,8 @@ def views(here: Shelf) -> tuple[View, ...]:
 
 POSTED: Final = frozenset({"sign-out", "bulk-preview"})
 """Addresses that only a form leads to; what they answer is looked at where the form is sent."""
+KEPT: Final = frozenset({"people", "settings"})
+"""Pages of whoever grants and configures."""
 NO_PAGES: Final = frozenset({"receipt-file", "generations-numbers"})
 """Addresses that answer with a file or with numbers."""
 
@@ -124,7 +127,7 @@ def resolved(here: Shelf) -> Iterator[View]:
         "empty": (SECOND, here.revision, here.receipt, "nothing/here", 1),
         "longest": (LONGEST, here.unbroken, "q" * 128, "s" * 128, 1),
     }
-    patterns = [*reading.urlpatterns, *(one for one in managing.urlpatterns if one.name == "people")]
+    patterns = [*reading.urlpatterns, *(one for one in managing.urlpatterns if one.name in KEPT)]
     for pattern in patterns:
         assert pattern.name is not None
         if pattern.name in POSTED | NO_PAGES:
@@ -134,7 +137,7 @@ def resolved(here: Shelf) -> Iterator[View]:
             values = {"ns": ns, "note_id": note, "request_id": request}
             address = reverse(pattern.name, kwargs={name: values[name] for name in takes})
             address += {"source": f"?key={key}", "revocation": f"?version={version}"}.get(pattern.name, "")
-            user = KEEPER if pattern.name == "people" else CURATOR
+            user = KEEPER if pattern.name in KEPT else CURATOR
             yield View(f"{pattern.name}-{kind}", address, user)
             if kind == "usual" and "ns" in takes:
                 yield View(f"{pattern.name}-refused", address, NEWCOMER)

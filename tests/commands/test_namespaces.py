@@ -1,5 +1,6 @@
 """Served namespaces, their bindings and the index of their words, on the command line."""
 
+from archive.bindings import NO_GENERATION
 from archive.models import ConfiguredBinding
 from tests import cast
 from tests.cast import GARDEN
@@ -32,6 +33,16 @@ def test_what_a_later_configuration_does_not_name_stays(lychd):
     assert ConfiguredBinding.objects.get().generation == "g-1"
     changed = configured(lychd, "orchard", "--policy", "p-2", "--no-second-person").document["binding"]
     assert changed["second_person"] is False
+
+
+def test_a_namespace_can_say_that_it_has_no_generation_or_one_of_its_own(lychd):
+    for word, generation in (("none", NO_GENERATION), ("notes-9", "notes-9"), (None, "notes-9"), ("default", None)):
+        more = () if word is None else ("--generation", word)
+        said = configured(lychd, "orchard", "--policy", "p-1", *more).document["binding"]["generation"]
+        assert said == (word or "notes-9")
+        assert ConfiguredBinding.objects.get().generation == generation
+        assert lychd("namespace", "list", "--json").document["items"][0]["generation"] == said
+    assert configured(lychd, "orchard", "--policy", "p-1", "--generation", "a b").document["code"] == "invalid_request"
 
 
 def test_what_cannot_be_configured_is_refused(lychd):

@@ -51,8 +51,8 @@ def of_python(path: Path) -> Iterator[str]:
 def of_template(path: Path) -> Iterator[str]:
     """Those of a page; a condition holds, and what is filled in is a word."""
     text = path.read_text(encoding="utf-8")
-    for included in re.findall(r'with command=("(?:[^"]*)"(?:\|add:(?:\w+|"[^"]*"))*)', text):
-        parts = re.findall(r'"([^"]*)"|\|add:(\w+)', included)
+    for included in re.findall(r'with command=("(?:[^"]*)"(?:\|add:(?:[\w.]+|"[^"]*"))*)', text):
+        parts = re.findall(r'"([^"]*)"|\|add:([\w.]+)', included)
         yield from shown("".join(words or "X" for words, _ in parts))
     yield from shown(re.sub(r"{{.*?}}", "X", re.sub(r"{%.*?%}", "", text)))
 

@@ -585,6 +585,7 @@ FOUND: Final = (
     ),
 )
 
+SETTINGS: Final = "tests/pages/test_settings.py::"
 PEOPLE: Final = "tests/pages/test_people.py::"
 
 MANAGED: Final = (
@@ -618,9 +619,28 @@ MANAGED: Final = (
         (f"{PEOPLE}test_the_first_post_only_shows_and_the_second_one_changes*",),
     ),
     Fault(
-        "management: a configuration that moved is written over",
-        Code("archive.operations.management:require_second_person", "raise BindingMismatch", "pass"),
-        (f"{PEOPLE}test_a_configuration_that_moved_meanwhile_is_left_alone",),
+        "management: a configuration that moved under the form is written over",
+        Code("archive.operations.management:_configured", "seen != tag_of(met)", "False"),
+        (f"{SETTINGS}test_a_form_about_another_configuration_changes_nothing*",),
+    ),
+    Fault(
+        "management: a configuration that moved under the change is written over",
+        Code(
+            "archive.operations.management:_configured",
+            "**{name: getattr(met, name) for name in _CONFIGURED},\n",
+            "\n",
+        ),
+        (f"{SETTINGS}test_a_configuration_that_moved_meanwhile_is_left_alone",),
+    ),
+    Fault(
+        "management: one post configures",
+        Code("archive.curation.configuring:configure", 'request.POST.get("confirmed") != "yes"', "False"),
+        (f"{SETTINGS}test_the_first_post_only_shows_and_the_second_one_changes*",),
+    ),
+    Fault(
+        "management: one post disables",
+        Code("archive.curation.configuring:disable", 'request.POST.get("confirmed") != "yes"', "False"),
+        (f"{SETTINGS}test_the_first_post_only_shows_what_stopping_means",),
     ),
 )
 

@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 
 from archive import gates
-from archive.authority import Action, Caller
-from archive.models import ConfiguredBinding, Grant, Role, Token
+from archive.authority import Action
+from archive.models import Grant, Role, Token
 from archive.models.columns import CLOCK
 from archive.operations import host, management
-from archive.refusals import AuthorityRefused, BindingMismatch, RecordAbsent
+from archive.refusals import AuthorityRefused, RecordAbsent
 from tests import cast
 from tests.pages.test_nothing_changes import Markup, rows
 
@@ -20,7 +20,6 @@ CHANGES = {
     "withdraw": {"subject": "bob", "role": "recaller"},
     "token": {"subject": "bob", "name": "laptop", "days": "30"},
     "token-end": {"prefix": ""},
-    "second-person": {"required": "yes"},
 }
 
 
@@ -98,7 +97,6 @@ def test_the_first_post_only_shows_and_the_second_one_changes(prefix, manager, o
             "withdraw": {"lychd_grant"},
             "token": {"lychd_token"},
             "token-end": {"lychd_token"},
-            "second-person": {"lychd_binding", "lychd_binding_history"},
         }[what]
     )
 
@@ -166,9 +164,8 @@ def test_nobody_gets_a_token_for_a_subject_without_a_grant_here(garden, otto):
         (lambda otto: management.give(otto, "charlie", ["recaller"]), Action.GRANT),
         (lambda otto: management.withdraw(otto, "bob", ["recaller"]), Action.GRANT),
         (lambda otto: management.issue(otto, "bob"), Action.GRANT),
-        (lambda otto: management.require_second_person(otto, required=True), Action.CONFIGURE_NAMESPACE),
     ],
-    ids=["people", "give", "withdraw", "issue", "second person"],
+    ids=["people", "give", "withdraw", "issue"],
 )
 def test_each_act_is_asked_about_before_and_after(garden, otto, scripted, act, action):
     act(otto)
@@ -199,26 +196,10 @@ def test_a_refusal_changes_nothing(garden, owner):
         lambda: management.give(bob, "bob", ["operator"]),
         lambda: management.withdraw(bob, "alice", ["curator"]),
         lambda: management.issue(bob, "alice"),
-        lambda: management.require_second_person(bob, required=True),
     ):
         with pytest.raises(AuthorityRefused):
             act()
     assert rows(owner) == before
-
-
-def test_a_second_person_is_asked_for_of_the_configuration_that_was_met(garden, otto):
-    management.require_second_person(otto, required=True)
-    row = ConfiguredBinding.objects.get(namespace_key=cast.GARDEN)
-    assert (row.second_person, row.configured_by, row.owner) == (True, "otto", cast.OWNER)
-    assert Caller.in_namespace("otto", cast.GARDEN).binding.second_person
-
-
-def test_a_configuration_that_moved_meanwhile_is_left_alone(garden, otto):
-    host.configure_namespace(cast.GARDEN, owner="heirs", policy_revision=cast.POLICY, by="host:tests")
-    with pytest.raises(BindingMismatch):
-        management.require_second_person(otto, required=True)
-    row = ConfiguredBinding.objects.get(namespace_key=cast.GARDEN)
-    assert (row.owner, row.second_person) == ("heirs", False)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +213,6 @@ def test_a_configuration_that_moved_meanwhile_is_left_alone(garden, otto):
         ("grant", {"more": "x"}),
         ("token", {"days": "999"}),
         ("token", {"name": "x" * 129}),
-        ("second-person", {"required": "perhaps"}),
     ],
 )
 def test_a_wrong_form_is_refused_by_name(prefix, manager, owner, what, wrong):

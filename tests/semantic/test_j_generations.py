@@ -6,6 +6,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from archive import canonical
+from archive.bindings import NO_GENERATION
 from archive.operations import host
 from archive.transactions import snapshot
 from inspection import derivations
@@ -140,6 +141,28 @@ def test_with_derivation_off_nothing_of_it_answers(garden, otto, settings):
     for act in (discover, register):
         with pytest.raises(DerivationOff):
             act(otto)
+
+
+def test_a_namespace_without_a_generation_derives_nothing_while_others_do(meaning, alice, otto, dora, bob):
+    note = cast.promoted(alice)
+    binding = meaning.binding
+    named = {"owner": binding.owner, "policy_revision": binding.policy_revision, "by": "host:tests"}
+    host.configure_namespace(binding.namespace, **named, generation=NO_GENERATION)
+    here = {subject: meaning.caller(subject) for subject in ("otto", "dora", "bob")}
+    for act in (
+        lambda: discover(here["otto"]),
+        lambda: register(here["otto"]),
+        lambda: acts.prepared(here["dora"], note),
+        lambda: acts.asked(here["bob"]),
+    ):
+        with pytest.raises(DerivationOff):
+            act()
+    assert not Generation.objects.exists()
+    assert cast.asked(here["bob"]).receipt["selected"]
+
+    orchard = cast.plant("orchard")
+    cast.admitted(orchard.caller("alice"))
+    assert register(orchard.caller("otto")).created
 
 
 def test_a_binding_migration_leaves_older_generations_behind(meaning, alice, otto, dora, settings):

@@ -26,6 +26,11 @@ ENTRIES: Final = (
                 action=argparse.BooleanOptionalAction,
                 help="whoever takes a note in cannot promote it (default: as it is, no at first)",
             ),
+            option(
+                "--generation",
+                metavar="REFERENCE|none|default",
+                help="what is embedded here: a generation of its own, none, or the deployment's (default: as it is)",
+            ),
         ),
     ),
     Entry(
