@@ -20,4 +20,4 @@ WORKDIR /var/lib/lychd
 RUN LYCHD_SECRET_KEY="$(python -c 'import secrets; print(secrets.token_urlsafe(64))')" LYCHD_ALLOWED_HOSTS=build.invalid \
     lychd collectstatic --no-input
 EXPOSE 8000
-CMD ["uvicorn", "lychd.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--no-access-log"]
+CMD ["lychd", "serve", "--host", "0.0.0.0", "--port", "8000"]

@@ -206,6 +206,7 @@ class BodyTooLarge(Oversize):
 
 
 class TooManyRequests(Limited):
+    retry_after = 1
     code = "limited"
     title = "Too many requests"
     detail = "Wait as long as the `Retry-After` header says, then go on."

@@ -1,15 +1,8 @@
-"""The service as an ASGI application."""
+"""The service as an ASGI application: what a serving process runs."""
 
-import os
+# First: it sets Django up.
+from lychd.wsgi import application as _django  # isort: skip
 
-from django.core.asgi import get_asgi_application
+from lychd.front import serving
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lychd.settings")
-
-_django = get_asgi_application()
-
-# Only after the applications are loaded.
-from lychd.access_log import AccessLog  # noqa: E402
-from lychd.middleware import BoundedBodies  # noqa: E402
-
-application = AccessLog(BoundedBodies(_django))
+application = serving(_django)

@@ -1,6 +1,7 @@
 """Logs as JSON lines that carry names and numbers, never what a record or a request says."""
 
 import logging
+import time
 import traceback
 from collections.abc import Callable, MutableMapping
 from types import TracebackType
@@ -9,6 +10,8 @@ from typing import Any, Final
 import structlog
 
 EventDict = MutableMapping[str, Any]
+
+REPEAT_SECONDS: Final = 60.0
 
 # What a line may say beside its event. The rest of a record's extras stays out: some hold requests or statements.
 # A test compares this list with every call of a logger.
@@ -89,6 +92,26 @@ def frames(trace: TracebackType | None) -> list[str]:
     return [f"{entry.name}:{entry.lineno} {entry.filename}" for entry in traceback.extract_tb(trace)][-20:]
 
 
+class Repeats(logging.Filter):
+    """Say once a minute what anybody can cause as often as they like, and how often it was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[str, tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said: Any = record.msg
+        event = said["event"] if isinstance(said, dict) else said
+        since, unsaid = self._told.get(event, (0.0, 0))
+        if since and time.monotonic() - since < REPEAT_SECONDS:
+            self._told[event] = (since, unsaid + 1)
+            return False
+        self._told[event] = (time.monotonic(), 0)
+        if unsaid and isinstance(said, dict):
+            said["repeated"] = unsaid
+        return True
+
+
 def formatter() -> structlog.stdlib.ProcessorFormatter:
     """The one formatter of the service, for structlog's own loggers and everybody else's."""
     shared: list[Callable[..., Any]] = [
@@ -131,7 +154,7 @@ def logging_config(level: str) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"json": {"()": formatter}},
-        "filters": {"unhandled": {"()": Unhandled}},
+        "filters": {"unhandled": {"()": Unhandled}, "repeats": {"()": Repeats}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
@@ -142,9 +165,11 @@ def logging_config(level: str) -> dict[str, Any]:
             "django.server": {"handlers": [], "propagate": False},
             "django.db.backends": {"level": "WARNING"},
             "psycopg": {"level": "WARNING"},
+            # What strangers cause.
+            **{name: {"filters": ["repeats"]} for name in ("asyncio", "lychd.bounds", "lychd.connections")},
             # The server set its own up before the application was loaded.
             "uvicorn": {"handlers": [], "propagate": True},
-            "uvicorn.error": {"handlers": [], "propagate": True},
+            "uvicorn.error": {"handlers": [], "propagate": True, "filters": ["repeats"]},
             # Its lines quote query strings, where a caller in error may have put a text or a token.
             "uvicorn.access": {"handlers": [], "propagate": False},
         },

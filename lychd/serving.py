@@ -60,7 +60,10 @@ class _Taken(Exception):
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    # By its number: where the protocol of a socket is left open, asyncio does not switch Nagle's algorithm off, and
+    # each answer on a kept connection waits for the caller's delayed acknowledgement.
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
@@ -79,6 +82,8 @@ def serve(door: Door, *, workers: int, ready: Callable[[], None], quiet: bool = 
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
+    from lychd import connections
+
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lychd.settings")
     config = uvicorn.Config(
         _APPLICATION if workers == 1 else _WORKER,
@@ -86,10 +91,16 @@ def serve(door: Door, *, workers: int, ready: Callable[[], None], quiet: bool = 
         host=door.host,
         port=door.port,
         workers=workers,
+        http="lychd.connections:Protocol",
+        loop="lychd.connections:Loop",
+        ws="none",
         lifespan="off",
+        timeout_keep_alive=connections.IDLE_SECONDS,
         log_config=None,
         access_log=False,
         server_header=False,
+        # Whom to believe about an address is a setting, and the application's to judge.
+        proxy_headers=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     try:

@@ -18,7 +18,7 @@ from archive.models import Principal
 from inspection import reads
 from lychd import access_log, logs, settings
 from lychd.access_log import AccessLog
-from lychd.middleware import BoundedBodies
+from lychd.bounds import Bounded
 from tests.api.conftest import body
 
 TYPED = "words-of-a-note"
@@ -264,8 +264,9 @@ def through_rings(parts: list[bytes], *, headers: dict[bytes, bytes], path: str,
     async def send(message: Any) -> None:
         pass
 
-    scope = {"type": "http", "method": "POST", "path": path, "headers": list(headers.items())}
-    asyncio.run(AccessLog(BoundedBodies(application))(scope, receive, send))
+    token = (b"authorization", b"Bearer lychd_" + b"a" * 43)
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [token, *headers.items()]}
+    asyncio.run(AccessLog(Bounded(application))(scope, receive, send))
 
 
 def test_what_is_refused_before_django_sees_it_has_its_line(lines):
