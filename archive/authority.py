@@ -5,15 +5,19 @@ answer leaves. No decision is kept between them. An authorizer that fails or daw
 an allowance and never a miss. The answer to a refused caller is the same at every point; only the log names the point.
 """
 
+import contextvars
 import logging
 import re
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol, Self
 
 import structlog
+from django.db import connections
 from django.utils.module_loading import import_string
 
 from archive import bindings, limits
@@ -161,7 +165,7 @@ def decide(questions: Sequence[AuthorityQuestion], point: Point) -> list[bool]:
     asked = authorizer()
     started = time.monotonic()
     try:
-        answers = list(asked.decide_many(questions))
+        answers = _answers(asked, questions)
     except Exception as error:
         unavailable = AuthorityUnavailable()
         unavailable.sqlstate = sqlstate_of(error)
@@ -200,6 +204,39 @@ def _record(questions: Sequence[AuthorityQuestion], answers: Sequence[bool], poi
                     "object_digest": some[0] if len(some) == 1 else some,
                 },
             )
+
+
+_asked_at_once = threading.BoundedSemaphore(limits.AUTHORITY_ASKED_AT_ONCE)
+
+
+class _Busy(Exception):
+    """So many questions are unanswered that no further one is asked."""
+
+
+def _answers(asked: Authorizer, questions: Sequence[AuthorityQuestion]) -> list[bool]:
+    """Ask here, where the grants are read under the time-outs of this session, or one of somebody else's in a thread.
+
+    That one may hang, and nobody can end it: then its thread stays, and the question is given up at the time limit.
+    """
+    if type(asked).decide_many is GrantAuthorizer.decide_many:
+        return list(asked.decide_many(questions))
+    if not _asked_at_once.acquire(blocking=False):
+        raise _Busy
+    future: Future[list[bool]] = Future()
+    context = contextvars.copy_context()
+
+    def ask() -> None:
+        try:
+            future.set_result(list(context.run(asked.decide_many, questions)))
+        except BaseException as error:
+            future.set_exception(error)
+        finally:
+            connections.close_all()
+            _asked_at_once.release()
+
+    # Not of a pool, which would wait at the end of the process for those that hang.
+    threading.Thread(target=ask, name="authorizer", daemon=True).start()
+    return future.result(limits.AUTHORITY_ANSWER_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,8 @@ INTEGER_MAX: Final = 2**53 - 1
 
 # Authority is asked while the namespace is held, so an answer has to come soon (5.5).
 AUTHORITY_ANSWER_SECONDS: Final = 0.5
+# Questions to an authorizer of one's own at once, those that it never answered among them.
+AUTHORITY_ASKED_AT_ONCE: Final = 48
 
 # Tokens.
 TOKEN_LIFETIME_DAYS_DEFAULT: Final = 90

@@ -40,17 +40,18 @@ class Ground:
     database: str
     texts: Texts
     progress: Progress
+    key: str = NAMESPACE
     caller: Caller = field(init=False)
     notes: int = 0
     spare: list[UUID] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        scratch.serve(NAMESPACE, CONFIGURATION)
-        self.caller = Caller.in_namespace(scratch.SUBJECT, NAMESPACE)
+        scratch.serve(self.key, CONFIGURATION)
+        self.caller = Caller.in_namespace(scratch.SUBJECT, self.key)
 
     @property
     def namespace(self) -> Namespace:
-        return Namespace.objects.get(key=NAMESPACE)
+        return Namespace.objects.get(key=self.key)
 
     def wanted(self, count: int) -> list[Intake]:
         """Intakes of new texts, each a source of its own."""

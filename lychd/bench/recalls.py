@@ -45,16 +45,35 @@ def watched() -> Iterator[Clock]:
         yield clock
 
 
+@contextmanager
+def _planning() -> Iterator[None]:
+    """Let the driver use none of the plans that this thread's session has kept, and keep none."""
+    session = connection.connection
+    kept, session.prepare_threshold = session.prepare_threshold, None
+    try:
+        yield
+    finally:
+        session.prepare_threshold = kept
+
+
 def measure(ground: Ground, questions: int) -> list[Figure]:
-    """Ask questions with fresh identities, in turns with the textbook statement; a differing answer is a fault."""
-    whole, ranked, plain, outside = [], [], [], []
+    """Ask questions with fresh identities, in turns with the textbook statement; a differing answer is a fault.
+
+    Every question is asked twice on one connection: with the plans that it keeps, and with all statements planned anew.
+    """
+    whole, anew, ranked, plain, outside = [], [], [], [], []
     figures: list[Figure] = []
     namespace = ground.namespace.id
     with bare_connection() as beside:
         for place, query in enumerate(ground.asked(_WARM + questions)):
-            wanted = LexicalRecall(fresh("q"), query, top_k=TOP_K, char_budget=limits.CHAR_BUDGET_MAX)
-            with watched() as clock:
-                took, answer = clocked(recall, ground.caller, wanted)
+            for planning in sorted((False, True), reverse=bool(place % 2)):
+                wanted = LexicalRecall(fresh("q"), query, top_k=TOP_K, char_budget=limits.CHAR_BUDGET_MAX)
+                if planning:
+                    with _planning():
+                        took_planning, _ = clocked(recall, ground.caller, wanted)
+                else:
+                    with watched() as clock:
+                        took, answer = clocked(recall, ground.caller, wanted)
             values = {
                 "namespace": namespace,
                 "configuration": CONFIGURATION,
@@ -70,6 +89,7 @@ def measure(ground: Ground, questions: int) -> list[Figure]:
                 raise AssertionError("the two rankings differ")
             if place >= _WARM:
                 whole.append(took)
+                anew.append(took_planning)
                 ranked.append(clock.rank_ms)
                 plain.append(plainly)
                 outside.append((took - clock.rank_ms) / took)
@@ -77,8 +97,7 @@ def measure(ground: Ground, questions: int) -> list[Figure]:
     around = [one - other for one, other in zip(whole, ranked, strict=True)]
     figures += spread(f"recall.{size}.rank", ranked, plain, _PLAIN_NOTE)
     figures += [
-        Figure(f"recall.{size}.p50", percentile(whole, 0.5), "ms", note="the whole operation"),
-        Figure(f"recall.{size}.p95", percentile(whole, 0.95), "ms", note="the whole operation"),
+        *spread(f"recall.{size}", whole, anew, "the whole operation; baseline: each statement planned anew"),
         Figure(f"recall.{size}.around.p50", percentile(around, 0.5), "ms", note="the operation without its ranking"),
         Figure(f"recall.{size}.around.p95", percentile(around, 0.95), "ms", note="the operation without its ranking"),
         Figure(f"recall.{size}.outside_rank", sum(outside) / len(outside), "share", note="of the time of an operation"),

@@ -10,7 +10,7 @@ from django.db import connection
 
 from archive import limits
 from lychd import scratch
-from lychd.bench import changes, lists, load, recalls, review, sharing, texts
+from lychd.bench import changes, lists, load, plans, recalls, review, sharing, texts
 from lychd.bench.figures import Figure
 from lychd.bench.ground import Ground, Progress
 from lychd.bench.load import Scale
@@ -73,6 +73,7 @@ ONCE: Final[dict[str, Case]] = {
 # What fills namespaces of its own, which takes its time; asked for by its name alone.
 PAGES: Final[dict[str, Callable[[Texts, Effort, Progress], list[Figure]]]] = {
     "review": lambda chosen, effort, progress: review.measure(chosen, effort.waiting, effort.visits, progress),
+    "plans": lambda chosen, effort, progress: plans.measure(chosen, effort.listed, effort.questions, progress),
     "lists": lambda chosen, effort, progress: lists.measure(effort.listed, effort.visits // 3 or 1, progress),
 }
 NAMES: Final = ("all", *AT_EVERY_SIZE, *ONCE, *PAGES)

@@ -47,6 +47,10 @@ def test_a_baseline_comes_with_its_ratio(found):
     assert figure["ratio"] == pytest.approx(figure["value"] / figure["baseline"], abs=0.01)
 
 
+def test_a_recall_with_kept_plans_stands_beside_one_without(found):
+    assert found["recall.40.p50"]["ratio"] > 0
+
+
 def test_a_batch_grows_by_less_than_a_statement_an_item(found):
     assert 0 < found["intake.batch500.40.statements_an_item"]["value"] < 1
 
@@ -69,6 +73,14 @@ def test_one_case_is_one_case(tmp_path):
 def test_the_grammar_knows_every_case():
     names = {*runner.NAMES, *semantic_runner.NAMES}
     assert [_choices(option) for option in grammar.COMMANDS["bench"].options if set(_choices(option) or ()) == names]
+
+
+def test_plans_are_measured_for_few_notes_and_for_many():
+    answer = ran("bench", "plans", "--effort", "small", "--json")
+    assert answer.code == 0, answer.err
+    found = {figure["name"]: figure for figure in answer.document["figures"]}
+    assert found.keys() >= {"plans.few.rank.p50", "plans.many.rank.p95", "plans.many.rank.alone.p50"}
+    assert all(figure["ratio"] for figure in found.values())
 
 
 def _choices(option):

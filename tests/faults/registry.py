@@ -696,6 +696,16 @@ AUTHORITY: Final = (
         (f"{SCENARIOS}test_g_authority.py::test_s106_an_answer_under_the_hold_has_to_come_within_half_a_second*",),
     ),
     Fault(
+        "authority: an authorizer that hangs is waited for",
+        Code("archive.authority:_answers", "future.result(limits.AUTHORITY_ANSWER_SECONDS)", "future.result(90)"),
+        (f"{SCENARIOS}test_g_authority.py::test_s106_an_authorizer_that_hangs_is_given_up_at_every_point*",),
+    ),
+    Fault(
+        "authority: authorizers that hang take every thread",
+        Code("archive.authority:_answers", "not _asked_at_once.acquire(blocking=False)", "_asked_at_once is None"),
+        (f"{SCENARIOS}test_g_authority.py::test_s106_authorizers_that_hang_take_no_more_threads_than_are_allowed",),
+    ),
+    Fault(
         "authority: too few answers are taken",
         Code("archive.authority:decide", "if late or len(answers) != len(questions):", "if late:"),
         (f"{SCENARIOS}test_g_authority.py::test_s106_an_authorizer_that_answers_too_little_or_cannot_be_made*",),

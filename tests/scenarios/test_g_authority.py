@@ -4,6 +4,9 @@ import hashlib
 import io
 import json
 import logging
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -186,6 +189,73 @@ def test_s106_an_answer_under_the_hold_has_to_come_within_half_a_second(
         return
     with counts.refused(503, "authority_unavailable"):
         intake(wanda, cast.wanted())
+
+
+class Hanging:
+    """Says yes until `hangs_at`, counted from 0, and then nothing until it is let go."""
+
+    hangs_at: ClassVar[int] = 0
+    calls: ClassVar[int] = 0
+    go: ClassVar[threading.Event] = threading.Event()
+
+    def decide_many(self, questions):
+        Hanging.calls += 1
+        if Hanging.calls > Hanging.hangs_at:
+            Hanging.go.wait(15)
+        return [True] * len(questions)
+
+
+def hanging_threads() -> int:
+    return sum(thread.name == "authorizer" for thread in threading.enumerate())
+
+
+@pytest.fixture
+def hanging(settings, monkeypatch):
+    monkeypatch.setattr(Hanging, "calls", 0)
+    monkeypatch.setattr(Hanging, "go", threading.Event())
+    settings.LYCHD_ARCHIVE = {**settings.LYCHD_ARCHIVE, "authorizer": f"{__name__}.Hanging"}
+    yield Hanging
+    Hanging.go.set()
+    until(lambda: hanging_threads() == 0)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("point", range(3), ids=["A0", "A1", "A2"])
+def test_s106_an_authorizer_that_hangs_is_given_up_at_every_point(wanda, hanging, counts: Counts, point):
+    hanging.hangs_at = point
+    begun = time.monotonic()
+    with refused(503, "authority_unavailable"):
+        intake(wanda, cast.wanted())
+    assert time.monotonic() - begun < 10
+    assert hanging_threads() == 1
+    # What was committed before the last point stays.
+    stays = {
+        "archive_namespace": 1,
+        "archive_note": 1,
+        "archive_source": 1,
+        "archive_intake_request": 1,
+        "archive_lifecycle_event": 1,
+    }
+    counts.grew(**(stays if point == 2 else {}))
+
+
+def test_s106_authorizers_that_hang_take_no_more_threads_than_are_allowed(wanda, hanging, monkeypatch):
+    monkeypatch.setattr(limits, "AUTHORITY_ANSWER_SECONDS", 0.01)
+    hanging.hangs_at = 0
+    for _ in range(limits.AUTHORITY_ASKED_AT_ONCE + 3):
+        with refused(503, "authority_unavailable"):
+            intake(wanda, cast.wanted())
+    assert hanging_threads() == hanging.calls == limits.AUTHORITY_ASKED_AT_ONCE
+    monkeypatch.setattr(limits, "AUTHORITY_ANSWER_SECONDS", 30.0)
+    hanging.go.set()
+    until(lambda: hanging_threads() == 0)
+    assert intake(wanda, cast.wanted()).outcome is Outcome.CREATED
 
 
 class Truthy:

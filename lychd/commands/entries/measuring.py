@@ -75,6 +75,7 @@ ENTRIES: Final = (
                     "load",
                     "review",
                     "lists",
+                    "plans",
                     "derivation",
                 ],
                 help="what to measure (default all)",
