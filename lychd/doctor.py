@@ -15,10 +15,10 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.db.migrations.executor import MigrationExecutor
 
-from archive import lexical, receipts
+from archive import lexical, receipts, transactions
 from archive.bindings import Binding
 from archive.models import ConfiguredBinding, Namespace, Recall
-from lychd import roles
+from lychd import dependencies, roles
 
 LEAST_VERSION: Final = 170_000
 LEAST_VECTOR: Final = (0, 8)
@@ -27,6 +27,7 @@ NOTES_SAMPLED: Final = 50
 RECEIPTS_SAMPLED: Final = 200
 # Not django-pgtrigger's: the migrations of the index of words and of the scan of vectors make them.
 OWN_TRIGGERS: Final = (("archive_note", "postings"), ("semantic_derivation", "scan"))
+BROKER_SECONDS: Final = 2.0
 _NAMED: Final = 5
 
 
@@ -67,9 +68,8 @@ def examine(*, deep: bool = False) -> list[Finding]:
     """Check everything in an order in which each check can rely on those before it."""
     try:
         found = [_server()]
-    except Error:
-        where = "DATABASE_URL" if not settings.LYCHD_EMBEDDED else "the embedded server's log"
-        return [failed("server", "The database does not answer.", f"Look at {where}, then run this again.")]
+    except Error as error:
+        return [_away("server", error)]
     with _read_only():
         for check in (_extensions, _migrations):
             found += _asked(check)
@@ -81,6 +81,8 @@ def examine(*, deep: bool = False) -> list[Finding]:
         found += _asked(_derivations)
         found += _asked(lambda: _receipts(deep=deep))
         found += _asked(_clock)
+        found += _asked(_disk)
+        found += _asked(_broker)
     return found
 
 
@@ -89,9 +91,15 @@ def _asked(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
     try:
         return list(check())
     except Error as error:
-        sqlstate = getattr(error.__cause__, "sqlstate", None)
-        name = getattr(check, "__name__", "check").strip("_").replace("<lambda>", "index")
-        return [failed(name, f"The database refused to answer (SQLSTATE {sqlstate}).", "Run `lychd migrate`.")]
+        return [_away(getattr(check, "__name__", "check").strip("_").replace("<lambda>", "index"), error)]
+
+
+def _away(check: str, error: Error) -> Finding:
+    """Say why the database did not answer a check."""
+    outage, sqlstate = transactions.outage_of(error), transactions.sqlstate_of(error)
+    if outage is None:
+        return failed(check, f"The database refused to answer (SQLSTATE {sqlstate}).", "Run `lychd migrate`.")
+    return failed(check, f"{outage.title} (SQLSTATE {sqlstate or outage.sqlstate}).", outage.fix)
 
 
 @contextmanager
@@ -355,6 +363,37 @@ def _clock() -> Iterator[Finding]:
         yield notice("clock", f"{apart:.0f} s apart from this machine's", "Let both machines follow one time server.")
     else:
         yield ok("clock", "together with this machine's")
+
+
+def _disk() -> Iterator[Finding]:
+    dependencies.try_disk()
+    free = dependencies.free_bytes()
+    if free is None:
+        yield ok("disk", "PostgreSQL can write")
+    elif free < dependencies.LOW_BYTES:
+        fix = "Make room on the disk of the data folder before it is full; every intake and every recall writes."
+        yield notice("disk", f"PostgreSQL can write; {free // 1_000_000} MB are free", fix)
+    else:
+        yield ok("disk", f"PostgreSQL can write; {free / 1e9:.1f} GB are free")
+
+
+def _broker() -> Iterator[Finding]:
+    """Look at the broker, and where messages wait for somebody who takes them."""
+    if not dependencies.needs_broker():
+        return
+    try:
+        queue = dependencies.queue(BROKER_SECONDS)
+    except dependencies.BrokerAway:
+        if settings.REDIS_URL:
+            yield failed("broker", "It does not answer.", "Start Redis, or correct REDIS_URL.")
+        else:
+            yield notice("broker", "The embedded broker is not running.", "`lychd worker` starts it.")
+        return
+    yield ok("broker", f"answers; {queue.waiting} messages wait")
+    if queue.worker is False:
+        yield failed("worker", f"{queue.waiting} messages wait and no worker answers.", "Start `lychd worker`.")
+    elif queue.worker:
+        yield ok("worker", "answers")
 
 
 def _some(wrong: Sequence[str]) -> str:

@@ -9,8 +9,10 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
+from archive import transactions
+from archive.outages import Outage
 from archive.refusals import MethodNotAllowed, StorageUnavailable
-from lychd import problems, roles
+from lychd import dependencies, problems, roles
 
 
 # Nothing is written here, so a wrong method is told as one, whatever token it lacks.
@@ -22,18 +24,25 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 @csrf_exempt
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Answer whether the database is there, migrated, and serves through a role that its fences bind."""
+    """Answer whether the database is there, migrated, can write, and serves through a role that its fences bind.
+
+    A broker or a worker that is missing is a warning and no failure: intake, review and recall go on without either.
+    """
     if (refused := _only_read(request)) is not None:
         return refused
     found: dict[str, str] = {}
     for name, holds in CONDITIONS.items():
+        refusal = StorageUnavailable.by(_UNMET[name]) if name in _UNMET else StorageUnavailable()
         try:
             found[name] = "ok" if holds() else "failed"
-        except Error:
+        except Error as error:
             found[name] = "failed"
+            named = transactions.named(error)
+            refusal = named if isinstance(named, StorageUnavailable) else refusal
         if found[name] != "ok":
-            return problems.answer(request, StorageUnavailable(extra={"checks": found}))
-    return JsonResponse({"status": "ok", "checks": found})
+            refusal.extra["checks"] = found
+            return problems.answer(request, refusal)
+    return JsonResponse({"status": "ok", "checks": {**found, **_beside()}})
 
 
 def _database_answers() -> bool:
@@ -47,6 +56,11 @@ def _is_migrated() -> bool:
     return not executor.migration_plan(executor.loader.graph.leaf_nodes())
 
 
+def _disk_takes_more() -> bool:
+    dependencies.try_disk()
+    return True
+
+
 def _role_is_bound() -> bool:
     return not any(one.level >= checks.ERROR for one in roles.check_database(databases=[DEFAULT_DB_ALIAS]))
 
@@ -55,7 +69,26 @@ CONDITIONS: Final[dict[str, Callable[[], bool]]] = {
     "database": _database_answers,
     "migrations": _is_migrated,
     "roles": _role_is_bound,
+    "disk": _disk_takes_more,
 }
+
+
+_UNMET: Final = {
+    "migrations": Outage("", "The tables are not up to date", "An operator should run `lychd migrate`."),
+    "roles": Outage("", "The fences of the database are not all up", "An operator should run `lychd doctor`."),
+}
+
+
+def _beside() -> dict[str, str]:
+    if not dependencies.needs_broker():
+        return {}
+    try:
+        queue = dependencies.queue()
+    except dependencies.BrokerAway:
+        return {"broker": "warning"}
+    if not dependencies.needs_worker():
+        return {"broker": "ok"}
+    return {"broker": "ok", "worker": "warning" if queue.worker is False else "ok"}
 
 
 def _only_read(request: HttpRequest) -> HttpResponse | None:

@@ -219,11 +219,11 @@ def test_the_process_is_alive_without_a_database(monkeypatch, client):
 def test_the_service_is_ready_when_its_database_is(db, client):
     answer = client.get("/readyz")
     assert answer.status_code == 200
-    assert answer.json()["checks"] == {"database": "ok", "migrations": "ok", "roles": "ok"}
+    assert answer.json()["checks"] == {"database": "ok", "migrations": "ok", "roles": "ok", "disk": "ok"}
 
 
-@pytest.mark.parametrize("missing", ["database", "migrations", "roles"])
-def test_it_is_not_ready_when_one_of_three_is_missing(db, client, monkeypatch, missing):
+@pytest.mark.parametrize("missing", ["database", "migrations", "roles", "disk"])
+def test_it_is_not_ready_when_one_of_four_is_missing(db, client, monkeypatch, missing):
     monkeypatch.setitem(health.CONDITIONS, missing, lambda: False)
     told = problem(client.get("/readyz"), 503, "storage_unavailable")
     assert told["checks"][missing] == "failed"
