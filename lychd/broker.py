@@ -1,6 +1,7 @@
 """The embedded broker: Valkey's server from its wheel, for the worker's queue."""
 
 import contextlib
+import fcntl
 import platform
 import subprocess
 import sys
@@ -10,12 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from lychd import condition
 from lychd.places import EmbeddedError, broker_socket, broker_url, locked, private
 
 if TYPE_CHECKING:
     import redis
 
 _PATIENCE: Final = 10.0
+_LOCK: Final = "lock"
 
 
 def start_broker(state: Path) -> str:
@@ -27,6 +30,8 @@ def start_broker(state: Path) -> str:
             folder = state / "broker"
             folder.mkdir(mode=0o700, exist_ok=True)
             private(socket.parent, None)
+            if socket.exists():
+                condition.died(state, condition.BROKER)
             _launch(program, folder, socket)
     return broker_url(state)
 
@@ -43,6 +48,28 @@ def stop_broker(state: Path) -> None:
     until = time.monotonic() + _PATIENCE
     while answers(socket) and time.monotonic() < until:
         time.sleep(0.02)
+
+
+def broker_log(state: Path) -> Path:
+    """What the broker says."""
+    return state / "broker" / "valkey.log"
+
+
+def broker_died(state: Path) -> bool:
+    """Whether the broker was killed: one that ends takes its socket along, and lets go of its lock either way."""
+    socket = broker_socket(state)
+    return socket.exists() and not _holds(state / "broker") and not answers(socket)
+
+
+def _holds(folder: Path) -> bool:
+    try:
+        with (folder / _LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _program() -> Path:
@@ -68,11 +95,12 @@ def _launch(program: Path, folder: Path, socket: Path) -> None:
         "appendonly": "yes",
         "save": "",
         "maxmemory-policy": "noeviction",
-        "logfile": str(folder / "valkey.log"),
+        "logfile": str(broker_log(folder.parent)),
         "daemonize": "yes",
     }
     arguments = [part for name, value in settings.items() for part in (f"--{name}", value)]
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as said, (folder / _LOCK).open("wb") as lock:
+        _take(lock.fileno())
         subprocess.run(
             [str(program), *arguments],
             stdin=subprocess.DEVNULL,
@@ -80,12 +108,30 @@ def _launch(program: Path, folder: Path, socket: Path) -> None:
             stderr=subprocess.STDOUT,
             cwd="/",
             check=True,
+            # The broker inherits it, so the kernel says as long as the broker lives that it does.
+            pass_fds=(lock.fileno(),),
         )
     until = time.monotonic() + _PATIENCE
     while not answers(socket):
         if time.monotonic() > until:
-            raise EmbeddedError(f"The embedded broker did not start; {folder / 'valkey.log'} says why.")
+            raise EmbeddedError(f"The embedded broker did not start; {broker_log(folder.parent)} says why.")
         time.sleep(0.02)
+
+
+def _take(lock: int) -> None:
+    """Take the lock of a broker's folder: two brokers on one queue would write over each other."""
+    until = time.monotonic() + 1
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise EmbeddedError(
+                    "The embedded broker lives and does not answer; no second one is started."
+                ) from None
+            time.sleep(0.02)
+        else:
+            return
 
 
 def answers(socket: Path) -> bool:

