@@ -26,16 +26,16 @@ def queued(house):
     """An installation whose service runs, with messages set aside that nobody has seen yet."""
     broker.start_broker(house.instance)
     serving = house.serve()
-    house.run("grant", "give", "curator", "operator", "deriver", "recaller")
-    house.run("generation", "register", "--as", "curator")
-    house.token = json.loads(house.run("token", "create", "curator", "--json").out)["token"]
-    house.run("grant", "give", "curator", "writer")
+    house.run("grant", "give", "curator", "writer", "operator", "deriver", "recaller")
+    house.token = json.loads(house.run("token", "create", "curator", "--json").out)["secret"]
     for number in range(NOTES):
         status, note = house.note(f"note-{number}")
         assert status == 201, note
         status, moved = house.ask(f"/api/v1/ns/notes/notes/{note['note']['id']}/promote", {"expected_version": 1})
         assert status == 200, moved
-    assert f"sent     {NOTES}" in house.run("derive", "--all", "--queue", "--as", "curator").out
+    house.run("generation", "register", "--as", "curator")
+    sent = house.run("derive", "--all", "--queue", "--as", "curator", "--json").out
+    assert json.loads(sent)["outcomes"] == {"sent": NOTES}
     queue(house).rename("embedding", "aside")
     yield house
     assert serving.end() == 0
