@@ -10,7 +10,7 @@ from django.db import connection
 
 from archive import limits
 from lychd import scratch
-from lychd.bench import changes, lists, load, plans, recalls, review, sharing, texts
+from lychd.bench import changes, http, lists, load, plans, recalls, review, sharing, texts
 from lychd.bench.figures import Figure
 from lychd.bench.ground import Ground, Progress
 from lychd.bench.load import Scale
@@ -69,6 +69,7 @@ AT_EVERY_SIZE: Final[dict[str, Case]] = {
 ONCE: Final[dict[str, Case]] = {
     "sharing": lambda ground, effort: sharing.measure(ground, effort.seconds, effort.rounds),
     "load": lambda ground, effort: load.measure(ground, effort.load),
+    "http": lambda ground, effort: http.measure(ground, effort.seconds, effort.rounds),
 }
 # What fills namespaces of its own, which takes its time; asked for by its name alone.
 PAGES: Final[dict[str, Callable[[Texts, Effort, Progress], list[Figure]]]] = {

@@ -22,6 +22,7 @@ NAMED = {
     "batch": {"intake.batch500.40", "intake.batch500.40.statements_an_item"},
     "promotion": {"promotion.40.p95", "promotion.batch200.40"},
     "revocation": {"revocation.40.p50", "revocation.40.p95"},
+    "http": {"http.recall.1.p50", "http.intake.4.p95", "http.page.24.rate", "http.probe.1.rate", "http.recall.added"},
     "sharing": {"sharing.shared.8", "sharing.exclusive.8", "sharing.bare.8", "sharing.gain"},
 }
 

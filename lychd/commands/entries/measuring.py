@@ -73,6 +73,7 @@ ENTRIES: Final = (
                     "revocation",
                     "sharing",
                     "load",
+                    "http",
                     "review",
                     "lists",
                     "plans",
