@@ -11,7 +11,7 @@ GRAPHICS := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cubla
 	nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-cusolver nvidia-cusparse \
 	nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
 
-.PHONY: all demo test test-slow lint bench faults models test-models test-browser screenshots lock clean help
+.PHONY: all demo test test-slow lint bench faults models test-models test-browser screenshots inventory lock clean help
 
 all: .venv/.base  ## build .venv with the lychd command
 
@@ -68,6 +68,9 @@ test-browser: .venv/.browser  ## the pages in a real Chromium, with axe-core
 
 screenshots: .venv/.browser  ## a picture of every page, light and dark, wide and phone, in build/screenshots
 	$(BIN)/python -m tests.browser.screenshots build/screenshots
+
+inventory: .venv/.base  ## write lychd/inventory.json anew, after a migration was added
+	LYCHD_INSTANCE=inventory $(BIN)/python -m lychd.inventory
 
 lock: .venv/.dev  ## pin every package again, with hashes
 	$(BIN)/$(LOCK) pyproject.toml -o requirements/base.txt

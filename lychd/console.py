@@ -37,7 +37,17 @@ from lychd.commands.telling import (
 _UNAVAILABLE: Final = 4
 # Handed over to the framework, these talk to the database, so the embedded server has to be there.
 _WITH_DATABASE: Final = frozenset(
-    {"changepassword", "createsuperuser", "dbshell", "dumpdata", "inspectdb", "runserver", "shell", "showmigrations"}
+    {
+        "changepassword",
+        "createsuperuser",
+        "dbshell",
+        "dumpdata",
+        "inspectdb",
+        "runserver",
+        "shell",
+        "showmigrations",
+        "sqlmigrate",
+    }
 )
 
 

@@ -10,24 +10,21 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
-import pgtrigger
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
-from django.db.migrations.executor import MigrationExecutor
 
 from archive import lexical, receipts, transactions
 from archive.bindings import Binding
 from archive.models import ConfiguredBinding, Namespace, Recall
-from lychd import condition, dependencies, embedded, roles
+from lychd import condition, dependencies, embedded, inventory, roles, upgrades
 
 LEAST_VERSION: Final = 170_000
 LEAST_VECTOR: Final = (0, 8)
 CLOCK_SECONDS: Final = 5.0
 NOTES_SAMPLED: Final = 50
 RECEIPTS_SAMPLED: Final = 200
-# Not django-pgtrigger's: the migrations of the index of words and of the scan of vectors make them.
-OWN_TRIGGERS: Final = (("archive_note", "postings"), ("semantic_derivation", "scan"))
 BROKER_SECONDS: Final = 2.0
+_DIFFERENCES: Final = 40
 _NAMED: Final = 5
 
 
@@ -78,7 +75,7 @@ def examine(*, deep: bool = False) -> list[Finding]:
             found += _asked(check)
         if any(one.verdict is Verdict.FAILED for one in found):
             return found
-        for check in (_triggers, _fences, _profile, _namespaces):
+        for check in (_schema, _fences, _profile, _namespaces):
             found += _asked(check)
         found += _asked(lambda: _postings(deep=deep))
         found += _asked(_derivations)
@@ -153,43 +150,34 @@ def _extensions() -> Iterator[Finding]:
 
 
 def _migrations() -> Iterator[Finding]:
-    executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
-    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if plan:
-        names = ", ".join(str(migration) for migration, _ in plan[:_NAMED])
-        yield failed("migrations", f"{len(plan)} not applied: {names}", "Run `lychd migrate`.")
+    waiting, strangers = upgrades.pending(DEFAULT_DB_ALIAS), upgrades.unknown(DEFAULT_DB_ALIAS)
+    if strangers:
+        seen = f"a newer release made {len(strangers)}: {', '.join(strangers[:_NAMED])}"
+        yield failed("migrations", seen, "Run that release, or its `lychd migrate` backwards.")
+    elif waiting:
+        names = ", ".join(waiting[:_NAMED])
+        yield failed("migrations", f"{len(waiting)} not applied: {names}", "Run `lychd migrate`.")
     else:
         yield ok("migrations", "all applied")
 
 
-def _triggers() -> Iterator[Finding]:
-    standing = {
-        (table, name): enabled
-        for table, name, enabled in _rows(
-            "SELECT c.relname, t.tgname, t.tgenabled IN ('O', 'A') FROM pg_catalog.pg_trigger t"
-            " JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-            " WHERE n.nspname = 'public' AND NOT t.tgisinternal"
-        )
-    }
-    expected = {(model._meta.db_table, trigger.get_pgid(model)) for model, trigger in pgtrigger.registered()}
-    expected |= set(OWN_TRIGGERS)
-    wrong = [f"{name} of {table} is missing" for table, name in sorted(expected - standing.keys())]
-    wrong += [
-        f"{name} of {table} is off" for table, name in sorted(expected & standing.keys()) if not standing[table, name]
-    ]
-    outdated = [
-        f"{trigger.get_pgid(model)} of {model._meta.db_table} has another text"
-        for model, trigger in pgtrigger.registered()
-        if trigger.get_installation_status(model, database=DEFAULT_DB_ALIAS)[0] == pgtrigger.core.OUTDATED
-    ]
-    if wrong or outdated:
-        yield failed(
-            "triggers",
-            _some([*wrong, *outdated]),
-            "As the owner: ALTER TABLE … ENABLE TRIGGER for one that is off; `lychd migrate` for one that is missing.",
-        )
+def _schema() -> Iterator[Finding]:
+    """Compare everything that the tables consist of, and how words are cut, with what the release carries."""
+    found = inventory.differences(DEFAULT_DB_ALIAS)
+    for one in found[:_DIFFERENCES]:
+        yield (failed if one.grave else notice)(f"{one.kind} {one.name}", one.what, one.fix)
+    if more := found[_DIFFERENCES:]:
+        yield failed("schema", f"{len(more)} more objects are not as the release has them", "Mend these first.")
+    if not found:
+        number = sum(len(objects) for objects in inventory.released().values())
+        yield ok("schema", f"{number} objects as the release has them")
+    cut, expected = inventory.words(DEFAULT_DB_ALIAS), inventory.released()["words"]
+    used = sorted(set(Namespace.objects.values_list("text_configuration", flat=True)))
+    if moved := [name for name in used if name in expected and cut.get(name) != expected[name]]:
+        seen = f"{', '.join(moved)} cuts words otherwise than where this release was tested"
+        yield notice("words", seen, "Recall answers by this server's cut; compare its version and LC_CTYPE.")
     else:
-        yield ok("triggers", f"{len(expected)} present, switched on, as written")
+        yield ok("words", "cut as where this release was tested")
 
 
 # What the checks of the database say by number, as lines of their own where all is well.

@@ -12,6 +12,8 @@ from django.db.migrations.exceptions import MigrationSchemaMissing
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
+from archive.lifecycle import LexicalState
+from archive.models import Namespace
 from lychd.commands.telling import Unready, UsageError
 
 OWN: Final = ("archive", "semantic")
@@ -35,6 +37,12 @@ def unknown(alias: str) -> list[str]:
     loader = MigrationLoader(connections[alias])
     known = {*loader.disk_migrations, *loader.replacements}
     return [".".join(name) for name in sorted(loader.applied_migrations) if name[0] in OWN and name not in known]
+
+
+def uncut(alias: str) -> list[str]:
+    """Name the namespaces in which recall waits for their words to be cut anew."""
+    waiting = Namespace.objects.using(alias).exclude(lexical_state=LexicalState.READY)
+    return list(waiting.order_by("key").values_list("key", flat=True))
 
 
 def migrate(alias: str, *words: str) -> None:

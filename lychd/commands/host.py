@@ -26,7 +26,7 @@ from archive.models.columns import CLOCK
 from archive.operations import host
 from archive.refusals import InvalidRequest
 from archive.transactions import reading
-from lychd import places, roles, upgrades
+from lychd import inventory, places, roles, upgrades
 from lychd.commands.telling import Told, Unready, UsageError, pairs, remark, table, tell
 from lychd.environment import written
 
@@ -46,8 +46,14 @@ def migrate(options: argparse.Namespace) -> Told:
     upgrades.migrate(options.database, *(word for word in (options.app, options.migration) if word))
     left = upgrades.pending(options.database)
     applied = [name for name in before if name not in left]
-    text = "\n".join([*(f"applied  {name}" for name in applied), f"{len(applied)} applied, {len(left)} left"])
-    return Told({"applied": applied, "left": left}, text)
+    differing = [] if left or options.app else inventory.differences(options.database)
+    uncut = upgrades.uncut(options.database) if not left else []
+    lines = [*(f"applied  {name}" for name in applied), f"{len(applied)} applied, {len(left)} left"]
+    lines += [line for one in differing for line in (f"differs  {one}", f"      -> {one.fix}")]
+    if uncut:
+        lines += [f"Recall waits in {len(uncut)} namespaces for words to be cut anew: lychd lexical rebuild --all"]
+    told = {"applied": applied, "left": left, "differs": [str(one) for one in differing], "uncut": uncut}
+    return Told(told, "\n".join(lines), 4 if any(one.grave for one in differing) else 0)
 
 
 # --- init ------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,10 @@
 """Served namespaces and their bindings, and the index of their words."""
 
 import argparse
+from dataclasses import asdict
 from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS
 
 from archive import canonical
 from archive.bindings import generation_named, name_of_generation
@@ -11,8 +14,9 @@ from archive.operations.rebuild import rebuild_lexical
 from archive.requests import well_formed
 from archive.transactions import reading
 from inspection.interface import projection
+from lychd import upgrades
 from lychd.commands import acting
-from lychd.commands.telling import Progress, Told, pairs, table
+from lychd.commands.telling import Progress, Told, UsageError, pairs, table
 
 
 def configure(options: argparse.Namespace) -> Told:
@@ -63,8 +67,7 @@ def listed(options: argparse.Namespace) -> Told:
             for row in ConfiguredBinding.objects.order_by("namespace_key")
         ]
     heads = ("namespace", "owner", "policy revision", "words", "second person", "generation", "served", "retained")
-    names = ("namespace", "owner", "policy_revision", "text_configuration", "second_person", "generation", "served")
-    names += ("retained",)
+    names = tuple(one.replace("words", "text_configuration").replace(" ", "_") for one in heads)
     spelled: dict[object, object] = {True: "yes", False: "no"}
     rows = [[spelled.get(one[name], one[name]) for name in names] for one in told]
     return Told({"items": told}, table(heads, rows, empty="Nothing is served; `lychd namespace configure` does it."))
@@ -125,16 +128,20 @@ def disable(options: argparse.Namespace) -> Told:
 
 
 def rebuild(options: argparse.Namespace) -> Told:
-    """Rebuild the postings of one namespace."""
-    binding = acting.binding(options)
-    with Progress("rebuild", None) as progress:
-        rebuilt = rebuild_lexical(binding.namespace, progress=progress.reach)
-    told = {
-        "namespace": rebuilt.namespace,
-        "text_configuration": rebuilt.text_configuration,
-        "lexer_fingerprint": rebuilt.lexer_fingerprint,
-        "notes": rebuilt.notes,
-        "total_length": rebuilt.total_length,
-        "drifted": rebuilt.drifted,
-    }
-    return Told(told, pairs((name.replace("_", " "), value) for name, value in told.items()))
+    """Rebuild the postings of one namespace, or of each in which recall waits for it."""
+    if not options.all:
+        told = _rebuilt(acting.binding(options).namespace)
+        return Told(told, pairs((name.replace("_", " "), value) for name, value in told.items()))
+    if options.namespace:
+        raise UsageError("name a namespace, or say --all")
+    with reading():
+        waiting = upgrades.uncut(DEFAULT_DB_ALIAS)
+    done = [_rebuilt(key) for key in waiting]
+    heads = ("namespace", "text_configuration", "notes", "total_length")
+    rows = [tuple(one[head] for head in heads) for one in done]
+    return Told({"rebuilt": done}, table(heads, rows, empty="Recall waits nowhere; every namespace is ready."))
+
+
+def _rebuilt(key: str) -> dict[str, Any]:
+    with Progress(f"rebuild {key}", None) as progress:
+        return asdict(rebuild_lexical(key, progress=progress.reach))

@@ -46,7 +46,7 @@ def test_from_nothing_to_an_address_and_back(start, outside, state, tmp_path):
     assert (again["password"], again["token"]) == (None, None)
 
     migrated = outside("migrate", "--json", state=state)
-    assert (migrated.code, migrated.document) == (0, {"applied": [], "left": []})
+    assert (migrated.code, migrated.document) == (0, {"applied": [], "left": [], "differs": [], "uncut": []})
 
     # One server for a process that serves and another that takes notes in beside it.
     serving = start("serve", "--port", 0, "--json", state=state)
@@ -193,8 +193,9 @@ def test_a_trigger_that_is_off_is_found(examined, owner):
     finally:
         owner.execute("ALTER TABLE archive_note ENABLE TRIGGER postings")
     assert ran.code == 4
-    assert "postings of archive_note is off" in findings(ran)["triggers"]["seen"]
-    assert "ENABLE TRIGGER" in findings(ran)["triggers"]["fix"]
+    finding = findings(ran)["trigger archive_note.postings"]
+    assert finding["seen"] == "has on None, not True"
+    assert finding["fix"] == "As the owner: ALTER TABLE archive_note ENABLE TRIGGER postings."
 
 
 def test_a_privilege_too_many_is_found(examined, owner):

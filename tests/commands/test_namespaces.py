@@ -79,7 +79,7 @@ def test_a_rebuild_tells_its_progress_on_stderr(lychd, alice):
     cast.promoted(alice)
     ran = lychd("lexical", "rebuild")
     assert ran.code == 0
-    assert "rebuild: 1 of 1 notes" in ran.err
+    assert "rebuild garden: 1 of 1 notes" in ran.err
     assert "lexer fingerprint" in ran.out
 
 

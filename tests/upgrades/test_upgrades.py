@@ -14,11 +14,12 @@ from semantic.operations.recall import recall as recall_by_meaning
 from semantic.requests import SemanticRecall
 from tests import cast, flushing
 from tests.repository.test_migrations import differences, inventory
-from tests.upgrades.conftest import OLD_WORDS
+from tests.upgrades.conftest import LANDED, OLD_WORDS
 from tests.upgrades.story import QUESTIONS, TEXTS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PLACES = ("garden", "library")
+one_is_enough = pytest.mark.parametrize("mould", [LANDED], indirect=True)
 
 
 def words(place: str, number: int, *, identity: str) -> LexicalRecall:
@@ -109,3 +110,72 @@ def test_recall_by_meaning_answers_as_before(migrated, reference):
                 ).receipt
                 assert chosen(new, "cosine") == chosen(kept, "cosine")
                 assert new["matched_count"] == kept["matched_count"]
+
+
+def test_the_inventory_and_doctor_say_so(migrated):
+    """Nothing differs; what waits for a rebuild is said with the one command that does it."""
+    done = migrated.lychd("migrate", "--json")
+    assert (done.code, done.document["applied"], done.document["differs"]) == (0, [], [])
+    old = migrated.commit in OLD_WORDS
+    assert done.document["uncut"] == (["garden", "library", "shed"] if old else [])
+    if old:
+        assert "3 namespaces for words to be cut anew: lychd lexical rebuild --all" in migrated.lychd("migrate").out
+        seen = migrated.lychd("doctor", "--json")
+        assert {one["check"] for one in seen.document["findings"] if "lexical rebuild" in (one["fix"] or "")} == {
+            f"words of {key}" for key in done.document["uncut"]
+        }
+        rebuilt = migrated.lychd("lexical", "rebuild", "--all", "--json")
+        assert [one["namespace"] for one in rebuilt.document["rebuilt"]] == done.document["uncut"]
+    seen = migrated.lychd("doctor", "--deep", "--json")
+    assert seen.code == 0, seen.out
+    assert [one["check"] for one in seen.document["findings"] if one["verdict"] == "notice"] == [
+        "derivations of garden",
+        "derivations of library",
+    ]
+
+
+@one_is_enough
+def test_a_newer_database_is_said_and_left_alone(migrated):
+    migrated.rows(
+        "INSERT INTO django_migrations (app, name, applied) VALUES ('archive', '9999_later', now()) RETURNING 1"
+    )
+    done = migrated.lychd("migrate")
+    assert done.code == 4
+    assert "migrated by a newer release: it has archive.9999_later" in done.err
+    seen = migrated.lychd("doctor", "--json")
+    (finding,) = (one for one in seen.document["findings"] if one["check"] == "migrations")
+    assert (finding["verdict"], finding["seen"]) == ("failed", "a newer release made 1: archive.9999_later")
+
+
+@one_is_enough
+def test_a_history_that_no_release_makes_is_refused(migrated):
+    migrated.rows("DELETE FROM django_migrations WHERE (app, name) = ('archive', '0002_lexical') RETURNING 1")
+    done = migrated.lychd("migrate")
+    assert done.code == 4
+    assert "has migration archive.0003_same_namespace and not archive.0002_lexical" in done.err
+    assert "A fault" not in done.err
+
+
+# --- and back --------------------------------------------------------------------------------------------------------
+
+
+@one_is_enough
+@pytest.mark.parametrize("target", [("archive", "0006"), ("archive", "0001"), ("semantic", "zero")])
+def test_a_way_back_over_rows_refuses_before_anything_is_dropped(migrated, target):
+    """One that would meet a refusal later on has undone nothing before it."""
+    before = migrated.inventory(), migrated.rows("SELECT app, name FROM django_migrations ORDER BY id")
+    done = migrated.lychd("migrate", *target)
+    assert done.code == 4
+    assert "Nothing was undone" in done.err
+    assert "A fault" not in done.err
+    assert (migrated.inventory(), migrated.rows("SELECT app, name FROM django_migrations ORDER BY id")) == before
+
+
+@one_is_enough
+def test_a_way_back_that_loses_nothing_is_gone_and_come_again(migrated):
+    before = migrated.inventory()
+    done = migrated.lychd("migrate", "archive", "0008", "--json")
+    assert done.code == 0, done.err
+    assert done.document["left"] == ["archive.0009_functions_anew", "archive.0010_binding_fence"]
+    assert migrated.lychd("migrate", "--json").document["differs"] == []
+    assert differences(before, migrated.inventory()) == []

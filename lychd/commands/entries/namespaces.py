@@ -61,6 +61,9 @@ ENTRIES: Final = (
         (option("key", metavar="KEY", help="the namespace"),),
     ),
     Entry(
-        "lexical rebuild", "cut the promoted notes of a namespace into words again", "namespaces.rebuild", (NAMESPACE,)
+        "lexical rebuild",
+        "cut the promoted notes of a namespace into words again",
+        "namespaces.rebuild",
+        (NAMESPACE, option("--all", action="store_true", help="every namespace in which recall waits for it")),
     ),
 )
