@@ -233,6 +233,15 @@ class SourceRevisionRevoked(Conflict):
     detail = "A revoked revision cannot come back. If its content is wanted after all, take it in under a new revision."
 
 
+class CandidatesWaiting(Conflict):
+    code = "candidates_waiting"
+    title = "As many of your candidates wait as may"
+    detail = (
+        "Send it again once a curator has promoted or revoked some of them. "
+        "An operator may allow more with LYCHD_WAITING_CANDIDATES_MAX."
+    )
+
+
 class LifecycleVersionConflict(Conflict):
     code = "lifecycle_version_conflict"
     title = "The note has moved since you read it"

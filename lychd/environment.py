@@ -51,6 +51,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LYCHD_TEST_STATE_DIR": "a folder",
     "LYCHD_TIME_ZONE": "a time zone such as Europe/Vienna",
     "LYCHD_TRANSACTION_TIMEOUT_MS": "a whole number of milliseconds above zero",
+    "LYCHD_WAITING_CANDIDATES_MAX": "a whole number above zero",
     "LYCHD_WEB_PROCESSES": "a whole number above zero",
     "LYCHD_WORKER_PROCESSES": "a whole number above zero",
     "LYCHD_WRITES_PER_MINUTE": "a whole number above zero",

@@ -366,6 +366,9 @@ REST_FRAMEWORK = {
 }
 CSRF_FAILURE_VIEW = "lychd.problems.csrf_failure"
 
+# How many candidates of one subject may wait in one namespace; nothing but a decision removes them.
+LYCHD_WAITING_CANDIDATES_MAX = _environment.number("LYCHD_WAITING_CANDIDATES_MAX", 10_000)
+
 # A courtesy: so many requests a minute of one caller.
 LYCHD_THROTTLES = {
     "reads": _environment.number("LYCHD_READS_PER_MINUTE", 600),

@@ -29,6 +29,7 @@ _INTAKE_REFUSES: Final = (
     refusals.RequestConflict,
     refusals.SourceRevisionConflict,
     refusals.SourceRevisionRevoked,
+    refusals.CandidatesWaiting,
 )
 _DECISION_REFUSES: Final = (
     *description.IN_NAMESPACE,

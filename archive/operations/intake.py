@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.db import IntegrityError, connection
 
 from archive import authority, batches, canonical, limits
@@ -22,6 +23,7 @@ from archive.records import METADATA, NoteRecord
 from archive.refusals import (
     AuthorityRefused,
     BatchRolledBack,
+    CandidatesWaiting,
     Fault,
     InvalidRequest,
     Refusal,
@@ -66,6 +68,14 @@ _NOTE_COLUMNS: Final = tuple(_NOTE_TYPES)
 _NOTES: Final = f"""
 INSERT INTO archive_note (namespace_id, {", ".join(_NOTE_COLUMNS)})
 SELECT %s::bigint, given.* FROM unnest({", ".join(f"%s::{kind}[]" for kind in _NOTE_TYPES.values())}) AS given
+"""
+
+# No further than the limit: of those beyond it no more is asked.
+_WAITING: Final = f"""
+SELECT count(*) FROM (
+    SELECT FROM archive_note
+    WHERE namespace_id = %s AND state = '{State.CANDIDATE}' AND admitted_subject = %s LIMIT %s
+) AS waiting
 """
 
 _BIRTHS: Final = f"""
@@ -235,6 +245,7 @@ def _admit(namespace: Namespace, caller: Caller, proposals: Sequence[_Proposed])
     created: list[tuple[Note, str]] = []
     recorded: list[IntakeRequest] = []
     answers: list[Answer[Admitted]] = []
+    room: int | None = None
     for one in proposals:
         request = requests.get(one.wanted.request_id)
         if request is not None:
@@ -252,6 +263,12 @@ def _admit(namespace: Namespace, caller: Caller, proposals: Sequence[_Proposed])
             continue
         outcome = Outcome.EXISTING
         if note is None:
+            if room is None:
+                room = _room(namespace, caller)
+            if room == 0:
+                answers.append(Answer(refusal=CandidatesWaiting()))
+                continue
+            room -= 1
             outcome = Outcome.CREATED
             note = _candidate(namespace, caller, one)
             note.created_at = note.state_changed_at = now
@@ -273,6 +290,15 @@ def _admit(namespace: Namespace, caller: Caller, proposals: Sequence[_Proposed])
         answers.append(Answer(result=Admitted(outcome, NoteRecord.of(note))))
     _write(namespace, caller, sources, created, recorded)
     return answers
+
+
+def _room(namespace: Namespace, caller: Caller) -> int:
+    """How many more candidates this subject may bring to a held namespace, where only decisions remove them."""
+    most: int = settings.LYCHD_WAITING_CANDIDATES_MAX
+    with connection.cursor() as cursor:
+        cursor.execute(_WAITING, [namespace.id, caller.subject, most])
+        (waiting,) = cursor.fetchone()
+    return most - int(waiting)
 
 
 def _notes_named(

@@ -767,6 +767,16 @@ SELECTIONS: Final = "archive.selections:"
 
 JUDGEMENTS: Final = (
     Fault(
+        "intake: a writer has no bound",
+        Code("archive.operations.intake:_admit", "if room == 0:", "if room is None:"),
+        ("tests/operations/test_waiting.py::test_one_more_is_refused_and_changes_nothing",),
+    ),
+    Fault(
+        "intake: the bound counts candidates of everybody",
+        Constant("archive.operations.intake:_WAITING", " AND admitted_subject = %s LIMIT", " AND %s <> '' LIMIT"),
+        ("tests/operations/test_waiting.py::test_the_bound_is_of_one_subject_in_one_namespace",),
+    ),
+    Fault(
         "intake: a request identity is not compared",
         Code(f"{INTAKE}_admit", "canonical.same(request.request_digest, one.request_digest)", "True"),
         (f"{SCENARIOS}test_a_intake.py::test_s003_one_more_space_under_the_same_identity_is_a_conflict",),

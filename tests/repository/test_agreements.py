@@ -143,6 +143,7 @@ CODES = {
         "request_conflict",
         "source_revision_conflict",
         "source_revision_revoked",
+        "candidates_waiting",
         "lifecycle_version_conflict",
         "illegal_transition",
         "binding_mismatch",
