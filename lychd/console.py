@@ -58,7 +58,13 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:], quiet=True))
+    code = run(sys.argv[1:], quiet=True)
+    if code not in (0, USAGE, INTERRUPTED):
+        from lychd.demo_instance import INSTANCE, runs_beside
+
+        if runs_beside(os.environ):
+            remark(f"A demo is running; a command works on it with LYCHD_INSTANCE={INSTANCE} before it.")
+    sys.exit(code)
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
@@ -80,7 +86,17 @@ def run(arguments: Sequence[str], *, quiet: bool = False) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except Exception as error:
+        if _interrupted(error):
+            remark("")
+            return INTERRUPTED
         return _failed(error, as_json=as_json)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether a Ctrl-C is what an error came from: giving back what a statement held may fail after it."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _run(arguments: list[str], *, as_json: bool, quiet: bool) -> int:

@@ -1,13 +1,15 @@
 """Which instance the demonstration is: chosen before any settings are read, so this imports nothing that reads them."""
 
+import fcntl
 import os
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from archive import limits
 from lychd.commands.telling import UsageError
+from lychd.environment import instance_name, state_root
 
 INSTANCE: Final = "demo"
 SUFFIX: Final = "_demo"
@@ -62,6 +64,23 @@ def choose_instance(environment: MutableMapping[str, str], model: str) -> None:
             )
         for name in ("DATABASE_URL", "DATABASE_OWNER_URL"):
             environment[name] = _beside(environment[name])
+
+
+def runs_beside(environment: Mapping[str, str]) -> bool:
+    """Whether a demonstration serves while this process looks into an installation that nobody has begun."""
+    if environment.get("LYCHD_INSTANCE") or environment.get("DATABASE_URL"):
+        return False
+    root = state_root(environment)
+    if (root / instance_name(environment) / "environment").exists():
+        return False
+    try:
+        with (root / INSTANCE / "serving").open("rb") as word:
+            fcntl.flock(word, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _beside(address: str) -> str:

@@ -131,3 +131,15 @@ def test_ctrl_c_is_130_without_a_traceback(lychd, garden, monkeypatch):
     ran = lychd("token", "create", "bob")
     assert ran.code == 130
     assert "Traceback" not in ran.err
+
+
+def test_an_interrupt_that_the_clean_up_hides_is_an_interrupt(monkeypatch, capsys):
+    def interrupted(*_, **__):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise OSError("another command is in progress")
+
+    monkeypatch.setattr(console, "_run", interrupted)
+    assert console.run(["notes"]) == 130
+    assert capsys.readouterr().err == "\n"

@@ -118,7 +118,7 @@ def test_two_first_starts_at_once_make_one_demonstration(start, state):
     assert not runs_on(state / "demo")
 
 
-def test_ctrl_c_leaves_no_process(start, state):
+def test_ctrl_c_leaves_no_process(start, outside, state):
     serving = start("demo", state=state)
     assert serving.stdout is not None
     said = []
@@ -126,6 +126,10 @@ def test_ctrl_c_leaves_no_process(start, state):
         said.append(serving.stdout.readline())
         assert said[-1], serving.communicate()
     assert runs_on(state / "demo")
+    # A second terminal that was told nothing looks into another instance, and is told now.
+    assert "LYCHD_INSTANCE=demo before it" in outside("notes", "--as", demo.LEAD, state=state).err
+    assert "LYCHD_INSTANCE=demo" not in outside("frobnicate", state=state).err
+    embedded.remove(state / "main")
     serving.send_signal(signal.SIGINT)
     _, err = serving.communicate(timeout=PATIENCE)
     assert serving.returncode == 0
@@ -133,6 +137,7 @@ def test_ctrl_c_leaves_no_process(start, state):
     assert not runs_on(state / "demo")
     assert any("curl -s http://127.0.0.1:" in line for line in said)
     assert any(line.startswith("  password ") for line in said)
+    assert "  export LYCHD_INSTANCE=demo\n" in said
 
 
 def test_a_server_of_ones_own_gets_a_database_beside(outside, transactional_db, state):

@@ -215,6 +215,21 @@ def test_the_containers_are_told_only_what_exists():
     assert "DATABASE_OWNER_URL" in services["migrate"]["environment"]
 
 
+def test_the_containers_embed_migrate_and_wait_as_they_have_to():
+    compose = yaml.safe_load((CHECKOUT / "docker-compose.yml").read_text())
+    services = compose["services"]
+    for name in ("web", "worker"):
+        told = services[name]["environment"]
+        assert {"LYCHD_SEMANTIC", "LYCHD_DERIVATION_GENERATION", "LYCHD_DERIVATION_EMBEDDER"} <= told.keys()
+    # The server that the image starts to make the roles listens on no address, so only this one waits for the real one.
+    asked = services["postgres"]["healthcheck"]["test"]
+    assert asked[asked.index("--host") + 1] == "127.0.0.1"
+    # What the file asks of its reader stands in the example.
+    asked_for = set(re.findall(r"\$\{([A-Z_]+)", (CHECKOUT / "docker-compose.yml").read_text()))
+    named = set(re.findall(r"^#?([A-Z_]+)=", (CHECKOUT / ".env.example").read_text(), re.MULTILINE))
+    assert asked_for <= named
+
+
 def test_no_lock_file_names_a_host_or_a_folder():
     for lock in (CHECKOUT / "requirements").glob("*.txt"):
         said = lock.read_text()
