@@ -1,5 +1,6 @@
 """What the process is told from outside: one table of variables, read once, loud on nonsense."""
 
+import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -37,7 +38,6 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LYCHD_LOCK_TIMEOUT_MS": "a whole number of milliseconds above zero",
     "LYCHD_LOG_LEVEL": "DEBUG, INFO, WARNING or ERROR",
     "LYCHD_NAMESPACE": "the key of a namespace, for commands",
-    "LYCHD_PROXY_TLS_HEADER": "true or false",
     "LYCHD_READS_PER_MINUTE": "a whole number above zero",
     "LYCHD_RECALLS_PER_MINUTE": "a whole number above zero",
     "LYCHD_SECRET_KEY": "at least 50 characters",
@@ -52,6 +52,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LYCHD_TIME_ZONE": "a time zone such as Europe/Vienna",
     "LYCHD_TRANSACTION_TIMEOUT_MS": "a whole number of milliseconds above zero",
     "LYCHD_WAITING_CANDIDATES_MAX": "a whole number above zero",
+    "LYCHD_TRUSTED_PROXIES": "addresses or networks such as 10.0.0.7 or 172.18.0.0/16, separated by commas",
     "LYCHD_WEB_PROCESSES": "a whole number above zero",
     "LYCHD_WORKER_PROCESSES": "a whole number above zero",
     "LYCHD_WRITES_PER_MINUTE": "a whole number above zero",
@@ -109,6 +110,16 @@ class Environment:
     def names(self, name: str) -> list[str]:
         """A list separated by commas; empty where the variable is unset."""
         return [item for item in (part.strip() for part in self.text(name).split(",")) if item]
+
+    def networks(self, name: str) -> list[str]:
+        """A list of addresses and networks; one that is none would silently be trusted never."""
+        found = self.names(name)
+        try:
+            for one in found:
+                ipaddress.ip_network(one)
+        except ValueError:
+            raise refuse(name) from None
+        return found
 
     def database(self, name: str) -> dict[str, object]:
         """A PostgreSQL address as Django wants it."""

@@ -5,6 +5,7 @@ whole in one thread, since its own ASGI handler sends every middleware through o
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
@@ -13,11 +14,13 @@ from typing import Any, BinaryIO, Final, cast
 
 from a2wsgi import WSGIMiddleware
 from a2wsgi.wsgi import build_environ
+from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse
 from django.middleware.security import SecurityMiddleware
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from whitenoise.middleware import WhiteNoiseFileResponse, WhiteNoiseMiddleware
 
 from archive.refusals import ArchiveTimeout
@@ -28,6 +31,8 @@ from lychd.middleware import Correlation
 
 READY_SECONDS: Final = 2.0
 """How long /readyz may look; a database that hangs is one that is not there."""
+# Also with _ for -, which WSGI cannot tell apart.
+_FORWARDED: Final = re.compile(rb"(?i:forwarded$|x-forwarded-|.*_)")
 _PIECE: Final = 64 * 1024
 
 View = Callable[[HttpRequest], HttpResponse]
@@ -35,7 +40,9 @@ View = Callable[[HttpRequest], HttpResponse]
 
 def serving(django: WSGIHandler) -> Application:
     """Put everything before Django that a process needs to serve strangers."""
-    return AccessLog(Front(Bounded(cast(Application, WSGIMiddleware(cast(Any, django), workers=AT_ONCE)))))
+    front = Front(Bounded(cast(Application, WSGIMiddleware(cast(Any, django), workers=AT_ONCE))))
+    # A proxy that is named tells whom it speaks for; what anybody else says of it, the front takes away.
+    return AccessLog(cast(Application, ProxyHeadersMiddleware(cast(Any, front), settings.LYCHD_TRUSTED_PROXIES)))
 
 
 class Front:
@@ -51,7 +58,9 @@ class Front:
         """Answer one request; what is no HTTP goes on as it is."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
-        elif probe := self._probes.get(address_of(scope)):
+            return
+        scope = {**scope, "headers": [header for header in scope["headers"] if not _FORWARDED.match(header[0])]}
+        if probe := self._probes.get(address_of(scope)):
             await probe(scope, send)
         elif not await self._static(scope, send):
             await self._application(scope, receive, send)

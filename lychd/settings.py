@@ -75,6 +75,8 @@ if not ALLOWED_HOSTS and not _production:
 if _production and (not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS):
     raise ImproperlyConfigured("LYCHD_ALLOWED_HOSTS must name the hosts that are served in production; * is not one.")
 CSRF_TRUSTED_ORIGINS = _environment.names("LYCHD_CSRF_TRUSTED_ORIGINS")
+# From these alone X-Forwarded-For and X-Forwarded-Proto count, in the serving process, before Django sees a request.
+LYCHD_TRUSTED_PROXIES = _environment.networks("LYCHD_TRUSTED_PROXIES")
 
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -93,8 +95,6 @@ if _production:
     SECURE_HSTS_SECONDS = _environment.number("LYCHD_HSTS_SECONDS", 31_536_000, least=0)
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True
     SECURE_HSTS_PRELOAD = True
-    if _environment.switch("LYCHD_PROXY_TLS_HEADER", default=False):
-        SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -162,6 +162,7 @@ if _production:
     AXES_FAILURE_LIMIT = 5
     AXES_COOLOFF_TIME = 1
     AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+    AXES_USERNAME_CALLABLE = "inspection.pages.sign.counted_name"
     AXES_LOCKOUT_CALLABLE = "inspection.pages.sign.locked_out"
 
 ROOT_URLCONF = "lychd.urls"
