@@ -307,6 +307,23 @@ def fingerprint(text_configuration: str) -> str:
     return str(digest)
 
 
+_MOVED: Final = """
+WITH today AS (
+    SELECT text_configuration, archive_lexer_fingerprint(text_configuration::regconfig) AS fingerprint
+    FROM (SELECT DISTINCT text_configuration FROM archive_namespace) AS used
+)
+SELECT key FROM archive_namespace JOIN today USING (text_configuration)
+WHERE lexical_state = 'ready' AND lexer_fingerprint <> fingerprint ORDER BY key
+"""
+
+
+def moved() -> list[str]:
+    """Name the namespaces whose words were cut by another lexer than this server's."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MOVED)
+        return [key for (key,) in cursor.fetchall()]
+
+
 def vacuum() -> None:
     """Let recall read the index of the postings alone; for the end of whatever wrote many, outside a transaction.
 

@@ -6,16 +6,16 @@ The connection is read only while the checks run, so PostgreSQL itself refuses a
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
-from archive import lexical, receipts, transactions
+from archive import canonical, lexical, limits, receipts, transactions
 from archive.bindings import Binding
-from archive.models import ConfiguredBinding, Namespace, Recall
+from archive.models import ConfiguredBinding, Namespace, Recall, Token
 from lychd import condition, dependencies, embedded, inventory, roles, upgrades
 
 LEAST_VERSION: Final = 170_000
@@ -75,7 +75,7 @@ def examine(*, deep: bool = False) -> list[Finding]:
             found += _asked(check)
         if any(one.verdict is Verdict.FAILED for one in found):
             return found
-        for check in (_schema, _fences, _profile, _namespaces):
+        for check in (_schema, _fences, _profile, _namespaces, _tokens):
             found += _asked(check)
         found += _asked(lambda: _postings(deep=deep))
         found += _asked(_derivations)
@@ -233,12 +233,12 @@ def _namespaces() -> Iterator[Finding]:
                 "retained under another binding; it refuses",
                 f"`lychd namespace migrate --namespace {key} --as OPERATOR --reason WHY`.",
             )
-    prints = {name: lexical.fingerprint(name) for name in {row.text_configuration for row in retained.values()}}
+    moved = set(lexical.moved())
     for key, namespace in retained.items():
         rebuild = f"Run `lychd lexical rebuild --namespace {key}`."
         if namespace.lexical_state != "ready":
             yield notice(f"words of {key}", "being rebuilt; recall waits", rebuild)
-        elif namespace.lexer_fingerprint != prints[namespace.text_configuration]:
+        elif key in moved:
             yield failed(f"words of {key}", "cut by another lexer than this server's", rebuild)
 
 
@@ -362,6 +362,22 @@ def _clock() -> Iterator[Finding]:
         yield notice("clock", f"{apart:.0f} s apart from this machine's", "Let both machines follow one time server.")
     else:
         yield ok("clock", "together with this machine's")
+
+
+def _tokens() -> Iterator[Finding]:
+    now = transactions.moment()
+    live = Token.objects.filter(revoked_at__isnull=True, expires_at__gt=now, principal__active=True)
+    near = live.filter(expires_at__lte=now + timedelta(days=limits.TOKEN_ENDS_SOON_DAYS)).order_by("expires_at")
+    ending = [
+        f"{one.prefix} of {one.principal.subject} at {canonical.instant(one.expires_at)}"
+        for one in near.select_related("principal")
+        if one.ends_soon(now)
+    ]
+    if ending:
+        fix = "`lychd token rotate TOKEN` makes a successor and lets the old one go on for an hour."
+        yield notice("tokens", f"{len(ending)} end soon: {_some(ending)}", fix)
+    else:
+        yield ok("tokens", "none ends soon")
 
 
 def _disk() -> Iterator[Finding]:

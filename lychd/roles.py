@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections, transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import sql
 
@@ -242,6 +242,22 @@ def _rows(connection: BaseDatabaseWrapper, question: str, *values: str | list[st
 def register_checks() -> None:
     """Register the check under the tag that runs only where databases are named."""
     checks.register(check_database, Tags.database)
+    checks.register(check_looked, Tags.security, deploy=True)
+
+
+def check_looked(
+    app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """Say of a look at a deployment that it left the database out, so that its silence is not taken for praise."""
+    if DEFAULT_DB_ALIAS in (databases or ()):
+        return []
+    return [
+        checks.Info(
+            "The database was not looked at: neither roles, grants and functions, nor what its log would quote.",
+            hint="Run `lychd check --deploy --database default`.",
+            id="lychd.I101",
+        )
+    ]
 
 
 def check_database(

@@ -6,7 +6,7 @@ A credential that is given and not good is refused; it never falls back to anoth
 import logging
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 
 from django.db.models import Q, Value
@@ -18,6 +18,7 @@ from rest_framework.request import Request
 from archive import authority, limits
 from archive.models import Token
 from archive.models.columns import CLOCK
+from archive.models.host import ends_soon
 from archive.operations import host
 from archive.refusals import CsrfFailed, Fault, InvalidRequest, NotAuthenticated
 from archive.transactions import reading
@@ -35,6 +36,8 @@ class Bearer:
     principal: int
     token_id: int
     noted: bool
+    ends_at: datetime | None
+    """When its token ends, where that is soon."""
     is_authenticated: ClassVar[bool] = True
     is_active: ClassVar[bool] = True
     pk: ClassVar[None] = None
@@ -70,11 +73,14 @@ def _live(digest: str) -> Bearer | None:
     with reading():
         row = (
             Token.objects.filter(digest=digest, revoked_at__isnull=True, expires_at__gt=CLOCK, principal__active=True)
-            .annotate(noted=Coalesce(Q(last_used_at__gte=stale), Value(value=False)))
-            .values_list("principal__subject", "principal_id", "id", "noted")
+            .annotate(noted=Coalesce(Q(last_used_at__gte=stale), Value(value=False)), now=CLOCK)
+            .values_list("principal__subject", "principal_id", "id", "noted", "created_at", "expires_at", "now")
             .first()
         )
-    return None if row is None else Bearer(*row)
+    if row is None:
+        return None
+    subject, principal, token_id, noted, created_at, expires_at, now = row
+    return Bearer(subject, principal, token_id, noted, expires_at if ends_soon(created_at, expires_at, now) else None)
 
 
 class Session(SessionAuthentication):
@@ -101,6 +107,12 @@ def key_of(request: Request) -> str:
     """Name the asker for counting requests."""
     asker: Any = request.user
     return f"subject:{asker.subject}" if isinstance(asker, Bearer) else f"user:{asker.pk}"
+
+
+def ends_at(request: Request) -> datetime | None:
+    """Return when the asker's token ends, where its holder should see to another."""
+    asker: Any = request.user
+    return asker.ends_at if isinstance(asker, Bearer) else None
 
 
 def note_use(request: Request) -> None:

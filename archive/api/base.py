@@ -1,7 +1,7 @@
 """What every address shares: strict edges in, problem documents out, and one door into the archive."""
 
 import re
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.parsers import BaseParser
@@ -11,12 +11,15 @@ from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from archive import bindings, limits
+from archive import bindings, canonical, limits
 from archive.api import bodies, strict
-from archive.api.authentication import BearerToken, Session, note_use, subject_of
+from archive.api.authentication import BearerToken, Session, ends_at, note_use, subject_of
 from archive.api.throttles import CourtesyLimit
 from archive.authority import Caller
 from archive.refusals import AuthorityRefused, Fault, InvalidRequest, NotAuthenticated
+
+ENDS_HEADER: Final = "Lychd-Token-Expires"
+"""The header by which the holder of a token learns that it ends soon."""
 
 _NAMESPACE = re.compile(limits.ADDRESS_KEY_PATTERN)
 
@@ -92,4 +95,6 @@ class ArchiveView(APIView):
         answer = super().finalize_response(request, response, *args, **kwargs)
         if answer.status_code < 400:
             note_use(request)
+            if (ends := ends_at(request)) is not None:
+                answer[ENDS_HEADER] = canonical.instant(ends)
         return answer

@@ -4,6 +4,7 @@ They hold authority, not archive material, so an authorizer may read them where 
 """
 
 from collections.abc import Collection
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, TypeAlias
 
 from django.conf import settings
@@ -11,7 +12,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models
 from django.db.models import Exists, OuterRef, Q
 
-from archive import triggers
+from archive import limits, triggers
 from archive.models.columns import CLOCK
 
 GrantKey: TypeAlias = tuple[str, str, str, str, str, str]
@@ -215,3 +216,13 @@ class Token(models.Model):
 
     def __str__(self) -> str:
         return self.prefix
+
+    def ends_soon(self, now: datetime) -> bool:
+        """Say whether its holder should see to a successor now."""
+        return ends_soon(self.created_at, self.expires_at, now)
+
+
+def ends_soon(created_at: datetime, expires_at: datetime, now: datetime) -> bool:
+    """Two weeks before the end of a token, and in the last quarter of one that is short-lived."""
+    notice = min(timedelta(days=limits.TOKEN_ENDS_SOON_DAYS), (expires_at - created_at) / limits.TOKEN_ENDS_SOON_SHARE)
+    return expires_at - notice <= now

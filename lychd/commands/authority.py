@@ -1,6 +1,7 @@
 """The host's acts about who acts: principals, grants, tokens. No authorizer is asked; each row names the host."""
 
 import argparse
+from datetime import datetime
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -10,7 +11,7 @@ from archive.models import Grant, Principal, Token
 from archive.operations import host
 from archive.operations.host import IssuedToken
 from archive.refusals import Fault, InvalidRequest
-from archive.transactions import reading
+from archive.transactions import moment, reading
 from lychd.commands import acting
 from lychd.commands.telling import Told, pairs, table
 
@@ -152,15 +153,25 @@ def list_tokens(options: argparse.Namespace) -> Told:
         rows = Token.objects.select_related("principal").order_by("principal__subject", "created_at")
         if options.subject is not None:
             rows = rows.filter(principal__subject=options.subject)
-        told = [_token_json(row) for row in rows]
-    heads = ("token", "subject", "name", "expires at", "revoked at", "last used at")
-    names = ("prefix", "subject", "name", "expires_at", "revoked_at", "last_used_at")
+        now = moment()
+        told = [{**_token_json(row), "standing": _standing(row, now)} for row in rows]
+    heads = ("token", "subject", "name", "standing", "expires at", "revoked at", "last used at")
+    names = ("prefix", "subject", "name", "standing", "expires_at", "revoked_at", "last_used_at")
     return Told(
         {"items": told},
         table(
             heads, [[one[name] for name in names] for one in told], empty="No tokens; `lychd token create` makes one."
         ),
     )
+
+
+def _standing(token: Token, now: datetime) -> str:
+    """Say in a word how a token stands, and when it has to be followed by another."""
+    if token.revoked_at is not None:
+        return "revoked"
+    if token.expires_at <= now:
+        return "expired"
+    return "ends soon" if token.ends_soon(now) else "good"
 
 
 def _token_json(token: Token) -> dict[str, Any]:

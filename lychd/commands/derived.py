@@ -1,6 +1,7 @@
 """Generations, derivations and recall by meaning on the command line."""
 
 import argparse
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
+from django.db import Error, connections
 
 from archive.authority import Caller
 from archive.refusals import Refusal
@@ -199,7 +201,12 @@ def _sent(acting: Caller, attempts: Sequence[Attempt]) -> Iterator[Outcome]:
 def worker(options: argparse.Namespace) -> None:
     """Embed what is asked for until Ctrl-C; one process a lease."""
     from lychd.celery import app
+    from lychd.commands.host import warn_of_moved_words
 
+    with contextlib.suppress(Error):
+        # A database that is away is waited for, and no reason to end.
+        warn_of_moved_words()
+    connections.close_all()
     if settings.LYCHD_EMBEDDED and not settings.REDIS_URL:
         from lychd.broker import start_broker
 

@@ -19,7 +19,7 @@ from django.core import checks
 from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from archive import limits
+from archive import lexical, limits
 from archive.bindings import Binding, TableBindings
 from archive.models import Principal, Token
 from archive.models.columns import CLOCK
@@ -31,6 +31,7 @@ from lychd.commands.telling import Told, Unready, UsageError, pairs, remark, tab
 from lychd.environment import written
 
 PROFILE_VARIABLE = "LYCHD_ARCHIVE_PROFILE"
+_NAMED = 5
 # Without letters and digits that look alike, since somebody may type it from a screen.
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
@@ -229,6 +230,18 @@ def require_fences() -> None:
         if message.level >= checks.ERROR:
             raise Unready(f"{message.msg} {message.hint} `lychd doctor` checks everything.")
         remark(f"warning: {message.msg} {message.hint}")
+    warn_of_moved_words()
+
+
+def warn_of_moved_words() -> None:
+    """Say at a start that PostgreSQL cuts words differently since an upgrade: recall would miss without a word."""
+    moved = lexical.moved()
+    if moved:
+        some = ", ".join(moved[:_NAMED]) + (f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else "")
+        remark(
+            f"warning: PostgreSQL's lexer is not the one that cut the words of {some}; recall may miss notes."
+            " Run `lychd lexical rebuild --namespace KEY` for each."
+        )
 
 
 # --- doctor, metrics -------------------------------------------------------------------------------------------------

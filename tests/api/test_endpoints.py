@@ -463,6 +463,16 @@ def test_a_resolution_needs_no_body(api, sent):
     assert bob.raw("POST", "recalls/q1/resolve", sent).status_code == 200
 
 
+@pytest.mark.parametrize("media", ["application/json", "application/x-www-form-urlencoded"])
+def test_a_media_type_alone_is_no_body(api, media):
+    """Many clients send one with each POST, whatever they post."""
+    candidate(api("alice"))
+    bob = api("bob")
+    bob.post("recalls", {"request_id": "q1", "query": "roses"})
+    assert bob.raw("POST", "recalls/q1/resolve", b"", media, content_type=media).status_code == 200
+    problem(bob.raw("POST", "recalls", b"", media, content_type=media), 400, "invalid_request")
+
+
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 # The token and the door are one each, and so is each check point of authority. A transaction has BEGIN, its limits, the

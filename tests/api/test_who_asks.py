@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client
 
-from archive import limits
+from archive import canonical, limits
 from archive.models import Token
 from archive.operations import host
 from archive.transactions import moment
@@ -214,3 +214,43 @@ def test_a_token_of_one_namespace_is_none_of_another(garden, api):
     ivy = api("ivy")
     assert ivy.get("notes").status_code == 200
     problem(ivy.elsewhere("shed").get("notes"), 403, "authority_refused")
+
+
+# --- a token that ends soon ------------------------------------------------------------------------------------------
+
+
+def aged(caller: Api, *, created: str, ends: str, superuser) -> None:
+    """Move the life of a token; no role of the service may."""
+    superuser.execute("SET session_replication_role = replica")
+    superuser.execute(
+        f"UPDATE lychd_token SET created_at = now() + '{created}'::interval, expires_at = now() + '{ends}'::interval"
+        " WHERE digest = %s",
+        [hashlib.sha256(str(caller.secret).encode()).hexdigest()],
+    )
+
+
+@pytest.mark.parametrize(
+    ("created", "ends", "told"),
+    [
+        ("-76 days", "15 days", False),
+        ("-77 days", "13 days", True),
+        ("-89 days", "1 hour", True),
+        ("0 days", "1 day", False),
+        ("-20 hours", "4 hours", True),
+        ("-17 hours", "7 hours", False),
+    ],
+)
+def test_the_holder_of_a_token_learns_that_it_ends_soon(api, superuser, created, ends, told):
+    """Two weeks before, and in the last quarter of a short life."""
+    ivy = api("ivy")
+    aged(ivy, created=created, ends=ends, superuser=superuser)
+    answer = ivy.get("notes")
+    assert answer.status_code == 200
+    assert ("Lychd-Token-Expires" in answer) == told
+    if told:
+        ends_at = Token.objects.get(principal__subject="ivy").expires_at
+        assert answer["Lychd-Token-Expires"] == canonical.instant(ends_at)
+
+
+def test_whoever_signed_in_has_no_token_that_ends(signed_in):
+    assert "Lychd-Token-Expires" not in signed_in("ivy").get("/api/v1/ns/garden/notes")
