@@ -349,7 +349,7 @@ class AuthorityUnavailable(Unavailable):
 class CapabilityNotReady(Unavailable):
     code = "capability_not_ready"
     title = "What this needs is not ready"
-    detail = "The words of this namespace are being rebuilt, or the embedding model cannot be loaded. Ask again later."
+    detail = "The words or vectors here are being rebuilt, or the embedding model cannot be loaded. Ask again later."
 
 
 class ProfileOff(Unavailable):

@@ -304,7 +304,7 @@ _ATTEMPTS: Final = """
 
 # What is searched, what is counted and what is complete are three tables that one trigger keeps equal.
 _VECTORS: Final = """
-    SELECT n.key, g.reference, coalesce(c.complete, 0),
+    SELECT n.key, g.reference, coalesce(c.rebuilding, false), coalesce(c.complete, 0),
            (SELECT count(*) FROM semantic_scan s WHERE s.generation_id = g.id),
            (SELECT count(*) FROM semantic_derivation d WHERE d.generation_id = g.id AND d.state = 'complete'),
            (SELECT count(*) FROM semantic_derivation d JOIN semantic_scan s ON s.derivation_id = d.id
@@ -334,10 +334,14 @@ def _derivations() -> Iterator[Finding]:
             seen = f"{expired} attempts in {reference} expired and {failed_} failed"
             fix = f"`lychd derive --all --queue --retry --namespace {key} --as DERIVER` tries again; nothing else does."
             yield notice(f"attempts of {key}", seen, fix)
-    for key, reference, counted, scanned, truth, both in _rows(_VECTORS):
+    for key, reference, rebuilding, counted, scanned, truth, both in _rows(_VECTORS):
+        if rebuilding:
+            fix = f"`lychd generation rebuild {reference} --namespace {key}` ends it."
+            yield notice(f"vectors of {key} in {reference}", "being rebuilt; recall by meaning waits", fix)
+            continue
         if {counted, scanned, both} != {truth}:
             seen = f"{truth} complete, {counted} counted, {scanned} searched, {both} of them rightly"
-            fix = "Restore a backup, or derive a new generation; nothing else writes what is searched."
+            fix = f"Run `lychd generation rebuild {reference} --namespace {key}`; nothing is embedded again."
             yield failed(f"vectors of {key} in {reference}", seen, fix)
     yield ok("derivations", f"{complete} complete, as many searched as there are")
 

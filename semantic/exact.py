@@ -34,7 +34,7 @@ from django.db.backends.utils import CursorWrapper
 
 from archive import lexical
 from archive.models import Namespace
-from archive.refusals import IntegrityFailure
+from archive.refusals import CapabilityNotReady, IntegrityFailure
 from semantic import vectors
 from semantic.limits import MIN_COSINE_LOWEST
 from semantic.manifest import kept_dimensions
@@ -67,6 +67,7 @@ class Ranking:
 _COVERAGE: Final = """
 SELECT coalesce((SELECT notes FROM archive_corpus WHERE namespace_id = %s), 0)::bigint,
        coalesce((SELECT complete FROM semantic_coverage WHERE generation_id = %s), 0)::bigint,
+       coalesce((SELECT rebuilding FROM semantic_coverage WHERE generation_id = %s), false),
        set_config('work_mem', '64MB', true), set_config('enable_seqscan', 'off', true),
        set_config('enable_bitmapscan', 'off', true), set_config('parallel_setup_cost', '0', true),
        set_config('parallel_tuple_cost', '0', true), set_config('min_parallel_index_scan_size', '0', true),
@@ -172,8 +173,10 @@ def rank(
         "top_k": top_k,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_COVERAGE, [namespace.id, generation.id])
-        promoted, complete, *_ = cursor.fetchone()
+        cursor.execute(_COVERAGE, [namespace.id, generation.id, generation.id])
+        promoted, complete, rebuilding, *_ = cursor.fetchone()
+        if rebuilding:
+            raise CapabilityNotReady
         if min_cosine > MIN_COSINE_LOWEST:
             cursor.execute(_RANK_WITHIN, values)
             found = cursor.fetchall()

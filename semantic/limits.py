@@ -24,6 +24,7 @@ EMBED_BATCH: Final = 32
 """Notes that are claimed, embedded and completed together; all of them within the life of one attempt."""
 PREPARE_SLICE: Final = 50
 RETIRE_SLICE: Final = 5_000
+REBUILD_SLICE: Final = 500
 
 MIN_COSINE_LOWEST: Final = -1.0
 MIN_COSINE_HIGHEST: Final = 1.0

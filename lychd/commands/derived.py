@@ -5,6 +5,7 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -15,13 +16,14 @@ from django.db import Error, connections
 from archive.authority import Caller
 from archive.refusals import Refusal
 from inspection import derivations
-from lychd.commands.acting import caller
+from lychd.commands.acting import binding, caller
 from lychd.commands.recalls import query_of, resolved_told, seal_lines, selection_lines, sources_text
 from lychd.commands.telling import Progress, Told, Unready, UsageError, pairs, problem_of, table
 from semantic.lifecycle import EXPIRED, State
 from semantic.operations import generations
 from semantic.operations.attempts import Attempt, run_attempts
 from semantic.operations.preparation import prepare_many
+from semantic.operations.rebuild import rebuild_scan
 from semantic.operations.recall import recall as recall_by_meaning
 from semantic.operations.resolution import resolve as resolve_by_meaning
 from semantic.requests import SemanticRecall
@@ -52,6 +54,14 @@ def retire(options: argparse.Namespace) -> Told:
     """Retire a generation for good; its vectors are gone with it."""
     row = generations.retire(caller(options), options.reference)
     return Told({"generation": row.as_json()}, f"retired: {row.reference}, at {row.as_json()['retired_at']}")
+
+
+def rebuild(options: argparse.Namespace) -> Told:
+    """Write what is searched in a generation again, as the host; no vector changes."""
+    key = binding(options).namespace
+    with Progress(f"rebuild {options.reference}", None, unit="vectors") as progress:
+        told = asdict(rebuild_scan(key, options.reference, progress=progress.reach))
+    return Told(told, pairs((name.replace("_", " "), value) for name, value in told.items()))
 
 
 def status(options: argparse.Namespace) -> Told:

@@ -18,7 +18,7 @@ GROUPS: Final = {
     "token": "bearer tokens of agents",
     "namespace": "which namespaces are served, and under which binding",
     "lexical": "the index of words",
-    "generation": "embedding generations: discover, register, retire, see their coverage",
+    "generation": "embedding generations: discover, register, rebuild, retire, see their coverage",
     "derivation": "one note in one generation",
     "semantic": "recall by meaning",
 }

@@ -206,6 +206,7 @@ HOST: Final = frozenset(
         "doctor",
         "evaluate",
         "generation describe",
+        "generation rebuild",
         "grant give",
         "grant list",
         "grant withdraw",

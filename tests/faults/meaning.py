@@ -233,6 +233,41 @@ A_RECALL: Final = f"{HOLDS}test_a_recall_holds_its_namespace_against_changes_alo
 ROW_LOCKS: Final = "test_a_preparation_locks_its_note_and_a_retirement_its_generation_before_they_ask"
 
 
+REBUILD: Final = "tests/semantic/test_rebuild.py::"
+_COMPLETE: Final = "derivation.state = 'complete'"
+
+
+def rebuilds() -> Iterator[Fault]:
+    """What a rebuild of the copies asks for, what it writes and removes, and who may not read meanwhile."""
+    for name, planting, test in (
+        (
+            "a step asks for no hold",
+            Function("semantic_held_for_rebuild", "IS DISTINCT FROM 'exclusive'", "= 'never'"),
+            "test_what_runs_with_the_owners_rights_asks_for_the_hold*",
+        ),
+        (
+            "a copy that is there is taken for right",
+            Function(
+                "semantic_rebuild_slice",
+                "(scan.generation_id, scan.half) IS DISTINCT FROM",
+                "false AND (scan.generation_id, scan.half) IS DISTINCT FROM",
+            ),
+            "test_whatever_drifted_is_what_the_trigger_wrote_again*",
+        ),
+        (
+            "copies of what is not complete stay",
+            Function("semantic_rebuild_finish", f"AND {_COMPLETE})\n", ")\n"),
+            "test_whatever_drifted_is_what_the_trigger_wrote_again*",
+        ),
+        (
+            "recall reads meanwhile",
+            Code("semantic.exact:rank", "if rebuilding:", "if False:"),
+            "test_recall_refuses_from_the_first_hold_to_the_last_and_replays_stay",
+        ),
+    ):
+        yield Fault(f"semantic rebuild: {name}", planting, (REBUILD + test,))
+
+
 def holds() -> Iterator[Fault]:
     """Each hold that holds nothing, and each row that is not locked."""
     for where, call, test in (
@@ -242,6 +277,7 @@ def holds() -> Iterator[Fault]:
         (f"{ATTEMPTS}_Ledger.claim", "locked", f"{A_CHANGE}[attempt]"),
         (f"{ATTEMPTS}_Ledger._complete", "locked", f"{A_CHANGE}[attempt]"),
         (f"{ATTEMPTS}_Ledger._fail", "locked", f"{A_CHANGE}[attempt that fails]"),
+        ("semantic.operations.rebuild:_held", "held", f"{A_CHANGE}[rebuild]"),
         ("semantic.operations.recall:_preflight", "shared", f"{A_RECALL}[recall]"),
         ("semantic.operations.recall:_final", "shared", f"{A_RECALL}[recall]"),
         ("semantic.operations.resolution:resolve", "shared", f"{A_RECALL}[resolve]"),
@@ -936,6 +972,7 @@ FAULTS: Final = (
     *VECTOR_RULES,
     *DATABASE,
     *holds(),
+    *rebuilds(),
     *questions(),
     *GENERATION_FAULTS,
     *ATTEMPT_FAULTS,

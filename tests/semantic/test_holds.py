@@ -9,9 +9,11 @@ from django.db import connection
 from semantic.operations.attempts import run_attempt
 from semantic.operations.generations import register
 from semantic.operations.preparation import prepare
+from semantic.operations.rebuild import rebuild_scan
 from semantic.operations.request import request
 from tests.racing.actors import Actor
 from tests.semantic import acts, scenes
+from tests.semantic.conftest import GENERATION
 from tests.semantic.scenes import DERIVED, PREPARED, RECALLED, Begins, Scene
 from tests.semantic.scripted import Script
 
@@ -45,6 +47,7 @@ CHANGES: dict[str, tuple[Callable[[Scene], Any], Begins, int]] = {
     "prepare": (lambda at: prepare(at.caller("dora"), at.world.notes["1"].id), PREPARED, 1),
     "attempt": (scenes.ATTEMPT.act, PREPARED, 2),
     "attempt that fails": (failing, PREPARED, 2),
+    "rebuild": (lambda at: rebuild_scan(at.world.key, GENERATION), DERIVED, 3),
 }
 RECALLS: dict[str, tuple[Callable[[Scene], Any], Begins, int]] = {
     "recall": (scenes.PUBLISH.act, DERIVED, 2),

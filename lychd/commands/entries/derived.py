@@ -3,7 +3,7 @@
 from typing import Final
 
 from archive import limits
-from lychd.commands.entry import ACTING, Entry, Needs, note_id, option
+from lychd.commands.entry import ACTING, NAMESPACE, Entry, Needs, note_id, option
 from semantic.limits import EMBED_BATCH
 
 ENTRIES: Final = (
@@ -27,6 +27,12 @@ ENTRIES: Final = (
         "derived.retire",
         (option("reference", metavar="REFERENCE", help="the generation"), *ACTING),
         rights=("retire_generation",),
+    ),
+    Entry(
+        "generation rebuild",
+        "write what is searched again from the vectors that are there; nothing is embedded",
+        "derived.rebuild",
+        (option("reference", metavar="REFERENCE", help="the generation"), NAMESPACE),
     ),
     Entry(
         "generation status",
