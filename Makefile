@@ -11,7 +11,8 @@ GRAPHICS := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cubla
 	nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-cusolver nvidia-cusparse \
 	nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
 
-.PHONY: all demo test test-slow lint bench faults models test-models test-browser screenshots inventory lock clean help
+.PHONY: all demo test test-served test-slow lint bench faults models test-models test-browser screenshots inventory lock \
+	clean help
 
 all: .venv/.base  ## build .venv with the lychd command
 
@@ -42,6 +43,9 @@ demo: .venv/.base  ## a whole archive on this machine, with a handbook in it
 
 test: .venv/.dev  ## the test suite
 	$(BIN)/python -m pytest -n 2
+
+test-served: .venv/.dev  ## service, worker, demo and every command, each as a process of its own
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m served tests/served
 
 test-slow: .venv/.dev  ## the tests that take long: every cell of the access table, exactness at size, the measuring commands
 	$(BIN)/python -m pytest -n 2 -m slow

@@ -144,6 +144,11 @@ def _client(ground: Ground, role: str, *, session: bool) -> tuple[Client, dict[s
     return ground.nobody, {} if role == "anonymous" else {"authorization": f"Bearer {ground.secrets[role]}"}
 
 
+def content(entrance: Entrance, place: Place) -> dict[str, Any]:
+    """What is sent to an entrance so that whoever is allowed succeeds; a forged form where nothing is taken."""
+    return _BODIES.get(entrance.address, _forged)(place)
+
+
 # --- over HTTP -------------------------------------------------------------------------------------------------------
 
 
@@ -154,10 +159,8 @@ def at_api(entrance: Entrance, role: str, ground: Ground, place: Place) -> Met:
     if entrance.method == "GET":
         answer: Any = client.get(where, headers=headers)
     else:
-        content = json.dumps(_BODIES[entrance.address](place))
-        answer = client.generic(
-            entrance.method, where, content.encode(), content_type="application/json", headers=headers
-        )
+        sent = json.dumps(content(entrance, place)).encode()
+        answer = client.generic(entrance.method, where, sent, content_type="application/json", headers=headers)
     return seen_at_api(answer)
 
 
@@ -191,11 +194,7 @@ def at_pages(entrance: Entrance, role: str, ground: Ground, place: Place) -> Met
     # What an earlier decision left to be said would be said on the next page, whichever it is.
     client.cookies.pop("messages", None)
     where = address(entrance, place)
-    answer: Any = (
-        client.get(where)
-        if entrance.method == "GET"
-        else client.post(where, _BODIES.get(entrance.address, _forged)(place))
-    )
+    answer: Any = client.get(where) if entrance.method == "GET" else client.post(where, content(entrance, place))
     if answer.status_code == 302:
         return Met("?" if answer["Location"].startswith("/sign-in") else "+", b"", "", 302)
     shown = answer.content.decode()

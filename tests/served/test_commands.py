@@ -1,0 +1,74 @@
+"""Every line of `lychd help`, each as a process of its own beside a service that runs."""
+
+import json
+import signal
+from typing import Final
+
+import pytest
+
+from lychd.commands.entries import ENTRIES
+from lychd.commands.grammar import BORROWED
+from tests.commands.conftest import until
+from tests.served.conftest import Settled
+from tests.served.lines import USES, Desk
+
+# These go on until they are ended, and have tests of their own below; a demonstration has a file of its own.
+GOING_ON: Final = {"serve", "worker", "demo"}
+FRAMEWORKS: Final = {
+    "openapi": ["openapi"],
+    "check": ["check", "--database", "default"],
+    "collectstatic": ["collectstatic", "--no-input"],
+    "shell": ["shell", "--no-imports", "-c", "print('a shell')"],
+}
+
+
+@pytest.fixture(scope="module")
+def desk(settled: Settled) -> Desk:
+    """Two services of one installation side by side: the commands here, the pages elsewhere."""
+    _, address = settled.house.serve()
+    return Desk(settled, settled.drive(address))
+
+
+def test_every_line_has_a_use_here() -> None:
+    assert {entry.line for entry in ENTRIES} == USES.keys() | GOING_ON
+    assert BORROWED.keys() == FRAMEWORKS.keys()
+
+
+@pytest.mark.parametrize("line", USES)
+def test_a_command_is_told_to_a_reader_and_to_a_program(desk: Desk, line: str) -> None:
+    ran = desk.settled.house.run(*USES[line](desk))
+    assert ran.code == 0, ran.out + ran.err
+    assert ran.out.strip()
+
+    ran = desk.settled.house.run(*USES[line](desk), "--json")
+    assert ran.code == 0, ran.out + ran.err
+    assert isinstance(json.loads(ran.out), dict)
+
+
+@pytest.mark.parametrize("line", FRAMEWORKS)
+def test_a_command_of_the_framework_is_done(desk: Desk, line: str) -> None:
+    ran = desk.settled.house.run(*FRAMEWORKS[line])
+    assert ran.code == 0, ran.out + ran.err
+    assert (ran.out + ran.err).strip()
+
+
+@pytest.mark.parametrize("mode", [[], ["--json"]], ids=["reader", "program"])
+def test_the_worker_does_what_derive_asks_of_it(desk: Desk, mode: list[str]) -> None:
+    notes = [desk.drive.promoted("lilies")["id"] for _ in range(3)]
+    worker = desk.settled.house.work(*mode, name=desk.fresh("worker"))
+    asked = desk.done("derive", *notes, "--queue", *desk.curator)
+    assert asked["outcomes"] == {"sent": 3}
+
+    def derived() -> bool:
+        where = f"/api/v1/ns/{desk.drive.namespace}/derivations?note_id="
+        found = [desk.drive.curator.send("GET", where + note).document["items"][0] for note in notes]
+        return all(one["state"] == "complete" for one in found)
+
+    worker.has(derived, "embeds what it was asked for")
+    assert worker.end(signal.SIGINT) == 0
+
+
+def test_the_service_tells_a_reader_where_it_is(desk: Desk) -> None:
+    serving = desk.settled.house.start("serve", "--port", 0, name=desk.fresh("serve"))
+    until(lambda: "LychD Archive is at http://127.0.0.1:" in serving.out, "it says where it is")
+    assert serving.end(signal.SIGINT) == 0
