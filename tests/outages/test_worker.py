@@ -102,7 +102,8 @@ def test_a_database_that_is_killed_among_messages_costs_those_in_hand_alone(queu
     until(lambda: queue(queued).llen("embedding") == 0 and "answers again" in worker.said(), worker.said())
     until(lambda: worker.said().count("attempt refused") + states(queued)["complete"] >= NOTES, str(states(queued)))
     assert left > 0
-    assert worker.said().count("attempt refused") <= 1
+    # One at work and one that was fetched already.
+    assert worker.said().count("attempt refused") <= 2
     # What was in hand waits for a person, and the doctor says how many.
     found = states(queued)
     assert sum(found.values()) == NOTES
