@@ -38,6 +38,7 @@ class House:
         self._start, self._outside = start, outside
         self.token = ""
         self.address = ""
+        self.serving: Process
 
     @property
     def instance(self) -> Path:
@@ -61,9 +62,9 @@ class House:
 
     def serve(self) -> "Process":
         """Serve, and know where."""
-        process = self.begin("serve", "--port", 0, "--json")
-        self.address = json.loads("".join(iter(process.popen.stdout.readline, "}\n")) + "}")["address"]
-        return process
+        self.serving = self.begin("serve", "--port", 0, "--json")
+        self.address = json.loads("".join(iter(self.serving.popen.stdout.readline, "}\n")) + "}")["address"]
+        return self.serving
 
     def kill_server(self) -> None:
         """Kill the postmaster, and nothing of the rest."""
