@@ -12,7 +12,7 @@ GRAPHICS := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cubla
 	nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
 
 .PHONY: all demo test test-served test-slow lint bench faults models test-models test-browser screenshots inventory lock \
-	clean help
+	landed clean help
 
 all: .venv/.base  ## build .venv with the lychd command
 
@@ -75,6 +75,9 @@ screenshots: .venv/.browser  ## a picture of every page, light and dark, wide an
 
 inventory: .venv/.base  ## write lychd/inventory.json anew, after a migration was added
 	LYCHD_INSTANCE=inventory $(BIN)/python -m lychd.inventory
+
+landed:  ## as a step of a release: no migration that is there now is edited from here on
+	$(PYTHON) -m tests.repository.landed
 
 lock: .venv/.dev  ## pin every package again, with hashes
 	$(BIN)/$(LOCK) pyproject.toml -o requirements/base.txt

@@ -80,7 +80,7 @@ def _held(namespace_key: str, reference: str) -> Iterator[UUID]:
         yield row.id
 
 
-def _row(question: str, *values: object) -> Any:
+def _row(question: str, *values: UUID | int) -> Any:
     with connection.cursor() as cursor:
         cursor.execute(question, values)
         return cursor.fetchone()
