@@ -82,7 +82,8 @@ def _program() -> Path:
         if program.exists():
             return program
     raise EmbeddedError(
-        f"No embedded broker is available for {sys.platform} on {machine}; set REDIS_URL to a Redis instead."
+        f"No embedded broker is available for {sys.platform} on {machine}; set REDIS_URL to a Redis instead, or"
+        " LYCHD_COORDINATION=process where one process alone embeds."
     )
 
 

@@ -134,7 +134,7 @@ def perform(options: argparse.Namespace, *, quiet: bool = False) -> Told | None:
     _set_up(quiet=quiet and entry.line != "serve")
     if entry.needs is Needs.SETTINGS:
         return entry.perform(options)
-    with database():
+    with database(broker=entry.embeds):
         return entry.perform(options)
 
 
@@ -149,8 +149,11 @@ def _set_up(*, quiet: bool) -> None:
 
 
 @contextlib.contextmanager
-def database() -> Iterator[None]:
-    """Have the database there: the one of DATABASE_URL, or the embedded server, attached to or started."""
+def database(*, broker: bool = False) -> Iterator[None]:
+    """Have the database there: the one of DATABASE_URL, or the embedded server, attached to or started.
+
+    With `broker` the embedded broker as well, where something is embedded and no other broker is named.
+    """
     from django.conf import settings
     from django.db import connections
 
@@ -159,7 +162,9 @@ def database() -> Iterator[None]:
     if not settings.LYCHD_EMBEDDED:
         yield
         return
-    with _interruptible() as deafen, embedded.sharing(settings.LYCHD_STATE_DIR):
+    archive = settings.LYCHD_ARCHIVE or {}
+    counted = broker and not settings.REDIS_URL and archive.get("derivation") and archive["coordination"] == "redis"
+    with _interruptible() as deafen, embedded.sharing(settings.LYCHD_STATE_DIR, broker=bool(counted)):
         try:
             yield
         finally:

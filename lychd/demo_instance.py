@@ -33,12 +33,15 @@ _NOT_TAKEN_OVER: Final = (
 # generation is shown.
 MEANING: Final = {
     "stand-in": {
+        # One process loads, embeds and serves; it asks for no broker.
+        "LYCHD_COORDINATION": "process",
         "LYCHD_DERIVATION_EMBEDDER": "stand-in",
         "LYCHD_DERIVATION_GENERATION": "stand-in-1",
         "LYCHD_SEMANTIC": "true",
         "LYCHD_TEST_EMBEDDER": "true",
     },
     "minilm": {
+        "LYCHD_COORDINATION": "process",
         "LYCHD_DERIVATION_EMBEDDER": "minilm",
         "LYCHD_DERIVATION_GENERATION": "minilm-1",
         "LYCHD_SEMANTIC": "true",

@@ -294,9 +294,11 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout"
 # The archive
 
 _profile = _environment.choice("LYCHD_ARCHIVE_PROFILE", "off", frozenset({"off", "local-public-notes@1"}))
-_coordination = _environment.choice("LYCHD_COORDINATION", "process", frozenset({"redis", "process"}))
-if _coordination == "redis" and not REDIS_URL:
-    raise ImproperlyConfigured("LYCHD_COORDINATION is redis, so REDIS_URL must be set.")
+_coordination = _environment.choice("LYCHD_COORDINATION", "redis", frozenset({"redis", "process"}))
+# Where the leases of the whole deployment are counted: with the worker's queue.
+LYCHD_COORDINATION_URL = REDIS_URL or embedded.broker_url(LYCHD_STATE_DIR)
+# Held by the one process that embeds where leases are counted in its memory.
+LYCHD_EMBEDDING_LOCK = LYCHD_STATE_DIR / "embedding.lock"
 
 
 def _embed_binding(named: str) -> dict[str, Any]:

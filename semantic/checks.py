@@ -69,13 +69,19 @@ def _embedder(derivation: Mapping[str, Any]) -> Iterator[CheckMessage]:
 
 
 def _coordination(configured: Mapping[str, Any]) -> Iterator[CheckMessage]:
-    """The memory of one process counts nothing for another."""
+    """The memory of one process counts nothing for another, and a broker that is not there nothing at all."""
     if configured.get("coordination") != "process":
+        if not (settings.REDIS_URL or settings.LYCHD_EMBEDDED):
+            yield Error(
+                "Leases are counted in the worker's broker, and there is none.",
+                hint="Set REDIS_URL, or LYCHD_COORDINATION=process where one process alone embeds.",
+                id="semantic.E004",
+            )
         return
     for name, count in (("web", settings.LYCHD_WEB_PROCESSES), ("worker", settings.CELERY_WORKER_CONCURRENCY)):
         if count > 1:
             yield Error(
                 f"Leases are counted in one process's memory, and there are {count} {name} processes.",
-                hint="Set LYCHD_COORDINATION=redis and REDIS_URL, or run one process.",
+                hint="Leave LYCHD_COORDINATION unset, or run one process.",
                 id="semantic.E004",
             )

@@ -1,9 +1,12 @@
 """Leases: the counted right to embed, held from before the claim until after the driver is closed (R-L-185, 193).
 
-Counted in Redis with an owner's token and an expiry, or in the memory of one process where the settings say so. Neither
-is ever the other's fallback: a Redis that does not answer refuses (0.14, 5.15).
+Counted over the whole deployment in the worker's broker, with an owner's token and an expiry; or, where the settings
+say so, in the memory of the one process that embeds, which keeps a lock so that there is no other. Neither is ever the
+other's fallback: a broker that does not answer refuses (0.14, 5.15).
 """
 
+import fcntl
+import os
 import threading
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -11,7 +14,6 @@ from uuid import uuid4
 
 from django.conf import settings
 
-from archive import bindings
 from semantic import limits
 from semantic.refusals import CoordinationUnavailable, LeaseCleanupFailed, LeaseUnavailable
 
@@ -31,15 +33,36 @@ class Lease(Protocol):
 
 def take() -> Lease:
     """Take a lease or refuse at once; raises `LeaseUnavailable`, or `CoordinationUnavailable` without an answer."""
-    if bindings.require_profile().get("coordination") == "redis":
-        return _take_from_redis(settings.REDIS_URL)
-    return _take_from_process()
+    return _take_from_process() if in_memory() else _take_from_redis(settings.LYCHD_COORDINATION_URL)
+
+
+def in_memory() -> bool:
+    """Say whether leases are counted in one process's memory; while nothing is derived, none are."""
+    archive = settings.LYCHD_ARCHIVE or {}
+    return bool(archive.get("derivation")) and archive.get("coordination") == "process"
 
 
 # One process's memory
 
 _guard = threading.Lock()
 _held: set[str] = set()
+# The process that keeps the lock, and its descriptor: a child that was forked has neither.
+_alone: tuple[int, int] | None = None
+
+
+def _be_alone() -> None:
+    """Keep the lock of the one process that embeds, until this process ends; another's is `LeaseUnavailable`."""
+    global _alone
+    if _alone is not None and _alone[0] == os.getpid():
+        return
+    settings.LYCHD_EMBEDDING_LOCK.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(settings.LYCHD_EMBEDDING_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise LeaseUnavailable from None
+    _alone = (os.getpid(), descriptor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +78,7 @@ class _ProcessLease:
 
 def _take_from_process() -> Lease:
     with _guard:
+        _be_alone()
         if len(_held) >= settings.LYCHD_EMBED_LEASES:
             raise LeaseUnavailable
         owner = str(uuid4())

@@ -96,7 +96,7 @@ class EmbeddingOutputInvalid(Broken):
 class LeaseCleanupFailed(Broken):
     code = "lease_cleanup_failed"
     title = "The embedding lease could not be given back"
-    detail = "Nothing was published. Ask again; if it lasts, an operator should look at Redis."
+    detail = "Nothing was published. Ask again; if it lasts, an operator should look at the worker's broker."
 
 
 # --- 503, 504 --------------------------------------------------------------------------------------------------------
@@ -105,13 +105,18 @@ class LeaseCleanupFailed(Broken):
 class CoordinationUnavailable(Unavailable):
     code = "coordination_unavailable"
     title = "The coordination service does not answer"
-    detail = "Nothing was changed. Try again; if it lasts, an operator should look at Redis."
+    detail = (
+        "Nothing was changed. Try again; if it lasts, an operator should look at the worker's broker (`REDIS_URL`)."
+    )
 
 
 class LeaseUnavailable(Unavailable):
     code = "lease_unavailable"
     title = "All embedding leases are taken"
-    detail = "Nothing was changed. Try again in a moment."
+    detail = (
+        "Nothing was changed. Try again in a moment; with `LYCHD_COORDINATION=process` one process alone embeds, "
+        "until it ends."
+    )
 
 
 class EmbeddingCancelled(Unavailable):

@@ -48,6 +48,8 @@ class Entry:
     about: str = field(default="", kw_only=True)
     # The actions that the principal of `--as` needs, by their names in grants.
     rights: tuple[str, ...] = field(default=(), kw_only=True)
+    # Whether it may embed, and so needs what leases are counted in.
+    embeds: bool = field(default=False, kw_only=True)
 
     def perform(self, options: argparse.Namespace) -> Told | None:
         """Run the act; one that speaks while it runs has nothing left to tell at its end."""

@@ -29,6 +29,7 @@ from archive.transactions import reading
 from lychd import inventory, places, roles, upgrades
 from lychd.commands.telling import Told, Unready, UsageError, pairs, remark, table, tell
 from lychd.environment import written
+from semantic import leases
 
 PROFILE_VARIABLE = "LYCHD_ARCHIVE_PROFILE"
 _NAMED = 5
@@ -191,8 +192,14 @@ def serve(options: argparse.Namespace) -> None:
     """Serve until Ctrl-C, from a database whose fences are all up."""
     from lychd import serving
 
-    if not 1 <= options.workers <= 64:
+    workers = settings.LYCHD_WEB_PROCESSES if options.workers is None else options.workers
+    if not 1 <= workers <= 64:
         raise UsageError("--workers takes 1 to 64")
+    if workers > 1 and leases.in_memory():
+        raise UsageError(
+            f"leases are counted in the memory of one process, and {workers} are to answer;"
+            " leave LYCHD_COORDINATION unset, or serve with one"
+        )
     require_fences()
     if settings.LYCHD_ARCHIVE is None:
         remark(f"The archive is switched off: `lychd init` switches it on, or set {PROFILE_VARIABLE}.")
@@ -202,11 +209,11 @@ def serve(options: argparse.Namespace) -> None:
     connections.close_all()
 
     def ready() -> None:
-        document = {"address": door.address, "pid": os.getpid(), "workers": options.workers}
+        document = {"address": door.address, "pid": os.getpid(), "workers": workers}
         tell(Told(document, f"LychD Archive is at {door.address} (Ctrl-C ends it)"), as_json=options.as_json)
 
     with ending_by_signal():
-        serving.serve(door, workers=options.workers, ready=ready)
+        serving.serve(door, workers=workers, ready=ready)
 
 
 @contextmanager

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 from uuid import UUID
 
@@ -54,7 +56,7 @@ def require_model() -> None:
 @contextmanager
 def switched_on(embed_binding: Mapping[str, Any]) -> Iterator[None]:
     """Let this process derive and recall by meaning, with this embedder and leases of its own memory."""
-    before = bindings.require_profile()
+    before, lock = bindings.require_profile(), settings.LYCHD_EMBEDDING_LOCK
     settings.LYCHD_ARCHIVE = {
         **before,
         "coordination": "process",
@@ -67,9 +69,12 @@ def switched_on(embed_binding: Mapping[str, Any]) -> Iterator[None]:
         },
     }
     try:
-        yield
+        # What is measured is nobody's deployment, so whoever embeds beside does not count.
+        with TemporaryDirectory() as folder:
+            settings.LYCHD_EMBEDDING_LOCK = Path(folder) / "embedding.lock"
+            yield
     finally:
-        settings.LYCHD_ARCHIVE = before
+        settings.LYCHD_ARCHIVE, settings.LYCHD_EMBEDDING_LOCK = before, lock
 
 
 def register(caller: Caller) -> None:

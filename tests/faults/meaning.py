@@ -18,6 +18,7 @@ RECALL = "tests/semantic/test_l_recall.py::"
 EXACTNESS = "tests/semantic/test_exactness.py::"
 VECTORS = "tests/semantic/test_vectors.py::"
 WORKER = "tests/semantic/test_worker.py::"
+LEASES = "tests/semantic/test_leases.py::"
 
 # --- the catalogue ---------------------------------------------------------------------------------------------------
 
@@ -742,12 +743,13 @@ EMBEDDING_FAULTS: Final = (
         "lease",
         ("any number is given out", "semantic.leases:_take_from_process", "len(_held) >= settings.LYCHD_EMBED_LEASES",
          "False", f"{DERIVATION}test_a_caller_without_a_lease_writes_nothing"),
+        ("two processes count for themselves", "semantic.leases:_be_alone", "raise LeaseUnavailable from None", "pass",
+         f"{LEASES}test_beside_a_process_that_counts_in_its_memory_nobody_embeds"),
         ("one is given back twice", "semantic.leases:_ProcessLease.close", "self.owner not in _held", "False",
          f"{BORDERS}test_a_lease_is_given_back_once"),
         ("one that ran out is given back", "semantic.leases:_RedisLease.close", "not given_back", "False",
          f"{WORKER}test_a_lease_that_ran_out_makes_room_and_cannot_be_given_back"),
-        ("without Redis it is counted in memory", "semantic.leases:take",
-         'bindings.require_profile().get("coordination") == "redis"', "False",
+        ("without Redis it is counted in memory", "semantic.leases:take", "in_memory()", "True",
          f"{WORKER}test_s186_without_redis_an_attempt_is_refused_and_never_counted_in_memory"),
     ),
     Fault(

@@ -83,8 +83,25 @@ def test_production_names_what_it_lacks(manage, missing):
     assert f"{missing} must" in last_line(manage("check", **given))
 
 
-def test_redis_coordination_needs_a_redis(manage):
-    assert "REDIS_URL" in last_line(manage("check", LYCHD_COORDINATION="redis"))
+def test_leases_are_counted_over_the_deployment_unless_one_process_is_asked_for(manage):
+    deriving = {
+        "LYCHD_ARCHIVE_PROFILE": "local-public-notes@1",
+        "LYCHD_DERIVATION_GENERATION": "g-1",
+        "LYCHD_DERIVATION_EMBEDDER": "stand-in",
+        "LYCHD_TEST_EMBEDDER": "true",
+    }
+    elsewhere = {"DATABASE_URL": "postgres://somebody@nowhere/archive"}
+    assert manage("check", **deriving).returncode == 0
+    assert manage("check", **deriving, LYCHD_COORDINATION="process").returncode == 0
+    assert manage("check", **deriving, **elsewhere, REDIS_URL="redis://nowhere").returncode == 0
+    for wrong in (
+        elsewhere,
+        {"LYCHD_COORDINATION": "process", "LYCHD_WEB_PROCESSES": "2"},
+        {"LYCHD_COORDINATION": "process", "LYCHD_WORKER_PROCESSES": "2"},
+    ):
+        ended = manage("check", **deriving, **wrong)
+        assert ended.returncode == 1
+        assert "semantic.E004" in ended.stderr
 
 
 def test_an_owner_without_a_server_is_half_a_database(manage):

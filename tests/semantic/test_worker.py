@@ -258,7 +258,7 @@ def test_late_acknowledgement_delivers_twice_and_still_one_vector(workers, recor
 
 @pytest.fixture
 def in_redis(meaning, address, settings):
-    settings.REDIS_URL = address
+    settings.REDIS_URL = settings.LYCHD_COORDINATION_URL = address
     settings.LYCHD_ARCHIVE = {**settings.LYCHD_ARCHIVE, "coordination": "redis"}
     with redis.Redis.from_url(address) as client:
         client.delete(leases.KEY)
@@ -304,7 +304,7 @@ def test_s186_redis_emptied_during_an_embedding_publishes_nothing_and_loses_noth
 
 def test_s186_without_redis_an_attempt_is_refused_and_never_counted_in_memory(record, dora, script, settings, counts):
     settings.LYCHD_ARCHIVE = {**settings.LYCHD_ARCHIVE, "coordination": "redis"}
-    settings.REDIS_URL = "unix:///nowhere/valkey.sock"
+    settings.LYCHD_COORDINATION_URL = "unix:///nowhere/valkey.sock"
     counts.mark()
 
     for _ in range(2):

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 from lychd.settings_test import *  # noqa: F403
 from lychd.settings_test import DATABASES
@@ -16,7 +17,8 @@ DATABASES["default"] = {
 LYCHD_ARCHIVE = _told["archive"]
 LYCHD_EMBEDDERS = {"scripted": "tests.semantic.held.Held"}
 LYCHD_TEST_EMBEDDER = True
-REDIS_URL = _told["redis"]
+REDIS_URL = LYCHD_COORDINATION_URL = _told["redis"]
+LYCHD_EMBEDDING_LOCK = Path(_told["folder"]) / f"embedding-{os.getpid()}.lock"
 CELERY_BROKER_URL = _told["broker"]
 CELERY_TASK_DEFAULT_QUEUE = _told["queue"]
 CELERY_BROKER_TRANSPORT_OPTIONS = _told["transport"]

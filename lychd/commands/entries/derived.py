@@ -75,6 +75,7 @@ ENTRIES: Final = (
             *ACTING,
         ),
         rights=("discover_generation", "inspect_derivation", "prepare_derivation", "execute_derivation"),
+        embeds=True,
     ),
     Entry(
         "derivation show",
@@ -83,7 +84,7 @@ ENTRIES: Final = (
         (option("derivation", type=note_id, metavar="DERIVATION", help="its id"), *ACTING),
         rights=("inspect_derivation",),
     ),
-    Entry("worker", "embed what is asked for over the queue, until Ctrl-C", "derived.worker"),
+    Entry("worker", "embed what is asked for over the queue, until Ctrl-C", "derived.worker", embeds=True),
     Entry(
         "semantic recall",
         "ask by meaning; leaves a receipt that says how much was searched",
@@ -102,6 +103,7 @@ ENTRIES: Final = (
             *ACTING,
         ),
         rights=("semantic_recall",),
+        embeds=True,
     ),
     Entry(
         "semantic resolve",

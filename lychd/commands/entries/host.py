@@ -42,8 +42,9 @@ ENTRIES: Final = (
         (
             option("--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1)"),
             option("--port", type=int, metavar="N", help="the port (default 8000, or the next free one; 0: any)"),
-            option("--workers", type=int, default=1, metavar="N", help="processes that answer (default 1)"),
+            option("--workers", type=int, metavar="N", help="processes that answer (default LYCHD_WEB_PROCESSES, 1)"),
         ),
+        embeds=True,
     ),
     Entry(
         "migrate",
