@@ -21,7 +21,8 @@ _ADDRESS_KEY = re.compile(limits.ADDRESS_KEY_PATTERN)
 _ALPHABET = "letters, digits, '.', '_', ':'"
 _BEGINNING = "beginning with a letter or digit"
 _REFERENCE = re.compile(limits.REFERENCE_PATTERN)
-_MARKS = frozenset({"Mn", "Mc", "Me", "Cn"})
+_MARKS = re.sub("[0-9A-F]+ ?", lambda code: chr(int(code[0], 16)), limits.MARKS)
+_ROW_OF_MARKS = re.compile(f"[{_MARKS}]{{{limits.MARKS_IN_A_ROW_MAX + 1}}}")
 
 
 class Checker:
@@ -98,15 +99,9 @@ def is_blank(text: str) -> bool:
     )
 
 
-def marks_in_a_row(text: str) -> int:
-    """Count the longest run of combining marks; what has no meaning yet may become one."""
-    if text.isascii():
-        return 0
-    longest = run = 0
-    for letter in text:
-        run = run + 1 if unicodedata.category(letter) in _MARKS else 0
-        longest = max(longest, run)
-    return longest
+def has_too_many_marks(text: str) -> bool:
+    """Say whether more marks stand in a row than PostgreSQL should put in order while a namespace is held."""
+    return not text.isascii() and _ROW_OF_MARKS.search(text) is not None
 
 
 def _encodable(value: str) -> bool:
@@ -144,7 +139,7 @@ class Intake:
         check.whole_text("/text", self.text)
         if not check.faults and is_blank(self.text):
             check.fault("/text", "holds no visible character")
-        if marks_in_a_row(self.text) > limits.MARKS_IN_A_ROW_MAX:
+        if has_too_many_marks(self.text):
             check.fault("/text", f"holds more than {limits.MARKS_IN_A_ROW_MAX} combining marks in a row")
         check.settle()
         for name, moment in (("retain_until", self.retain_until), ("observed_at", self.observed_at)):

@@ -166,7 +166,7 @@ def test_each_of_these_has_a_bound_of_its_own(field, pointer, bound):
     assert pointers(no) == [pointer]
 
 
-@pytest.mark.parametrize("mark", ["\u0301", "\u0f73", "\u0e38", "\U000105ff"])
+@pytest.mark.parametrize("mark", ["\u0301", "\u0f73", "\u0e38", "\uff9e", "\uff9f", "\U00010efb"])
 def test_marks_stand_in_a_row_up_to_a_bound(mark):
     """However they decompose, and whatever stands between two rows."""
     row = "a" + mark * limits.MARKS_IN_A_ROW_MAX
@@ -174,6 +174,39 @@ def test_marks_stand_in_a_row_up_to_a_bound(mark):
     with pytest.raises(InvalidRequest) as no:
         Intake("r1", "s", "1", row + mark)
     assert pointers(no) == ["/text"]
+
+
+@pytest.mark.parametrize("letter", ["\U00031350", "\U000105ff", "\u0378", "\u0903", "\u20dd", "\uac00", "\u1e69"])
+def test_what_is_no_mark_stands_in_a_row_as_long_as_it_likes(letter):
+    """Unassigned code points and new letters too, whatever this Python knows of them."""
+    assert Intake("r1", "s", "1", letter * 9_000).text == letter * 9_000
+
+
+def test_the_marks_are_all_that_the_server_sorts(owner):
+    """Asked of the server itself, over every code point: which does a mark of a higher class not stay before?"""
+    sorted_by_it = {
+        number
+        for (number,) in owner.execute(
+            "SELECT n FROM generate_series(1, 1114111) n WHERE NOT n BETWEEN 55296 AND 57343"
+            " AND (n = 837 OR normalize(chr(837) || chr(n), NFKD) <> chr(837) || normalize(chr(n), NFKD))"
+        )
+    }
+    listed = {
+        code
+        for first, _, last in (one.partition("-") for one in limits.MARKS.split())
+        for code in range(int(first, 16), int(last or first, 16) + 1)
+    }
+    assert len(sorted_by_it) > 900
+    assert sorted_by_it - listed == set()
+    # Beside them only what may become a mark in its block.
+    assert all(0x1AB0 <= code <= 0x1AFF or 0x10EFA <= code <= 0x10EFF for code in listed - sorted_by_it)
+
+
+@pytest.mark.parametrize("mark", ["\uff9e", "\u3099"])
+def test_a_row_that_grows_by_compatibility_is_bounded_too(alice, mark):
+    row = ("\u0334" * (limits.MARKS_IN_A_ROW_MAX - 1) + mark) * 2
+    with pytest.raises(InvalidRequest):
+        Intake("r1", "s", "1", "a" + mark * 8192 + row)
 
 
 def test_the_worst_rows_of_marks_that_are_taken_can_be_promoted_in_time(alice):
