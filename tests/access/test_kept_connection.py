@@ -11,6 +11,7 @@ import pytest
 from django.db import connection
 from psycopg import sql
 from psycopg._preparing import PrepareManager
+from psycopg.pq import ExecStatus, TransactionStatus
 
 from tests.access import doors
 from tests.access.ground import Ground
@@ -128,3 +129,28 @@ def test_a_migration_under_a_serving_process_breaks_no_prepared_statement(
             _take(entrance, role, here)
     assert prepared > len(taken)
     assert _carried()["backend"] == {backend}
+
+
+@pytest.mark.parametrize("door", _DOORS)
+def test_behind_a_pooler_no_entrance_needs_anything_of_the_session_it_had_before(
+    here: Ground, settings: Any, door: str
+) -> None:
+    """Before every transaction the session is emptied, as one that others have used."""
+
+    def emptied(execute: Any, asked: str, values: Any, many: bool, context: Any) -> Any:
+        session = _session()
+        if session.info.transaction_status == TransactionStatus.IDLE:
+            for command in ("DISCARD ALL", f"SET ROLE {settings.LYCHD_SERVING_ROLE}"):
+                assert session.pgconn.exec_(command.encode()).status == ExecStatus.COMMAND_OK
+        return execute(asked, values, many, context)
+
+    connection.close()
+    # As LYCHD_DATABASE_POOLER sets it.
+    _session().prepare_threshold = None
+    backend = _carried()["backend"]
+    with connection.execute_wrapper(emptied):
+        for entrance, role in _ROLES:
+            if entrance.door == door:
+                _take(entrance, role, here)
+    assert _carried()["backend"] == backend
+    connection.close()
