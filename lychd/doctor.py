@@ -78,7 +78,7 @@ def examine(*, deep: bool = False) -> list[Finding]:
         for check in (_schema, _fences, _profile, _namespaces, _tokens):
             found += _asked(check)
         found += _asked(lambda: _postings(deep=deep))
-        found += _asked(_derivations)
+        found += _asked(lambda: _derivations(deep=deep))
         found += _asked(lambda: _receipts(deep=deep))
         found += _asked(_clock)
         found += _asked(_disk)
@@ -314,7 +314,18 @@ _VECTORS: Final = """
 """
 
 
-def _derivations() -> Iterator[Finding]:
+# The copies that are not what the trigger makes of their vectors.
+_COPIES: Final = """
+    SELECT n.key, g.reference, count(*)
+    FROM semantic_scan s JOIN semantic_derivation d ON d.id = s.derivation_id AND d.state = 'complete'
+    JOIN semantic_generation g ON g.id = d.generation_id JOIN archive_namespace n ON n.id = g.namespace_id
+    WHERE s.half IS DISTINCT FROM subvector(l2_normalize(d.vector)::halfvec, 1,
+        coalesce((g.manifest #>> '{embed_binding,padding,from}')::integer, d.dimensions))
+    GROUP BY n.key, g.reference ORDER BY n.key, g.reference
+"""
+
+
+def _derivations(*, deep: bool) -> Iterator[Finding]:
     """Count what waits for somebody: a message that was lost leaves its row prepared, and nothing sends it again."""
     complete = 0
     default = ((settings.LYCHD_ARCHIVE or {}).get("derivation") or {}).get("generation")
@@ -343,6 +354,9 @@ def _derivations() -> Iterator[Finding]:
             seen = f"{truth} complete, {counted} counted, {scanned} searched, {both} of them rightly"
             fix = f"Run `lychd generation rebuild {reference} --namespace {key}`; nothing is embedded again."
             yield failed(f"vectors of {key} in {reference}", seen, fix)
+    for key, reference, other in _rows(_COPIES) if deep else ():
+        fix = f"Run `lychd generation rebuild {reference} --namespace {key}`; nothing is embedded again."
+        yield failed(f"copies of {key} in {reference}", f"{other} are not those of their vectors", fix)
     yield ok("derivations", f"{complete} complete, as many searched as there are")
 
 

@@ -110,6 +110,17 @@ def test_a_padded_vector_is_copied_without_its_padding(notes, owner, derived):
     assert dims == [(384,)]
 
 
+@pytest.mark.parametrize("drift", ["another vector", "another length"])
+def test_a_deep_examination_finds_a_copy_of_another_vector(notes, owner, capsys, drift):
+    owner.execute(DRIFTS[drift])
+    capsys.readouterr()
+    console.run(["doctor", "--deep", "--json"])
+    findings = {one["check"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+    found = findings[f"copies of garden in {GENERATION}"]
+    assert found["seen"] == f"{6 if drift == 'another vector' else 7} are not those of their vectors"
+    assert found["fix"].startswith(f"Run `lychd generation rebuild {GENERATION} --namespace garden`")
+
+
 # --- while it runs ---------------------------------------------------------------------------------------------------
 
 

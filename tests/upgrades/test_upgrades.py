@@ -32,7 +32,7 @@ def chosen(receipt, score="score"):
 
 
 def test_an_older_archive_comes_to_the_tables_of_a_new_one(migrated):
-    """S-369: by a process of its own, whichever form its migrations had."""
+    """By a process of its own, whichever form its migrations had."""
     assert differences(migrated.inventory(), inventory(flushing.parameters())) == []
 
 
