@@ -19,6 +19,7 @@ PACKAGES = ("archive", "inspection", "lychd", "semantic")
 # read first, by Django alone.
 BEGINNINGS = {
     "lychd.asgi": {"environment", "logging"},
+    "lychd.bench.plain": {"environment", "logging"},
     "lychd.wsgi": {"environment", "logging"},
     "lychd.celery": {"environment", "path of imports"},
     "lychd.settings": {"logging"},

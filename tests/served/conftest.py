@@ -38,9 +38,9 @@ class Settled:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all of it, so that none is run by accident with the rest."""
+    """Mark what starts processes, so that none of it is run by accident with the rest."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if Path(__file__).parent in item.path.parents and item.path.stem != "test_complete":
             item.add_marker("served")
 
 

@@ -152,6 +152,14 @@ def _decided(step: str) -> Callable[[Desk], Words]:
     return words
 
 
+# These go on until they are ended, and have tests of their own.
+GOING_ON: Final = {"serve", "worker", "demo"}
+FRAMEWORKS: Final[dict[str, Words]] = {
+    "openapi": ["openapi"],
+    "check": ["check", "--database", "default"],
+    "collectstatic": ["collectstatic", "--no-input"],
+    "shell": ["shell", "--no-imports", "-c", "print('a shell')"],
+}
 USES: Final[dict[str, Callable[[Desk], Words]]] = {
     "init": lambda desk: ["init"],
     "migrate": lambda desk: ["migrate"],
@@ -170,6 +178,7 @@ USES: Final[dict[str, Callable[[Desk], Words]]] = {
     "generation discover": lambda desk: ["generation", "discover", *desk.curator],
     "generation register": lambda desk: ["generation", "register", *desk.curator],
     "generation retire": _retired,
+    "generation rebuild": lambda desk: ["generation", "rebuild", "stand-in-1", *desk.here],
     "generation status": lambda desk: ["generation", "status", *desk.curator],
     "generation describe": _described,
     "derive": lambda desk: ["derive", desk.drive.promoted("irises")["id"], *desk.curator],

@@ -2,24 +2,12 @@
 
 import json
 import signal
-from typing import Final
 
 import pytest
 
-from lychd.commands.entries import ENTRIES
-from lychd.commands.grammar import BORROWED
 from tests.commands.conftest import until
 from tests.served.conftest import Settled
-from tests.served.lines import USES, Desk
-
-# These go on until they are ended, and have tests of their own below; a demonstration has a file of its own.
-GOING_ON: Final = {"serve", "worker", "demo"}
-FRAMEWORKS: Final = {
-    "openapi": ["openapi"],
-    "check": ["check", "--database", "default"],
-    "collectstatic": ["collectstatic", "--no-input"],
-    "shell": ["shell", "--no-imports", "-c", "print('a shell')"],
-}
+from tests.served.lines import FRAMEWORKS, USES, Desk
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +15,6 @@ def desk(settled: Settled) -> Desk:
     """Two services of one installation side by side: the commands here, the pages elsewhere."""
     _, address = settled.house.serve()
     return Desk(settled, settled.drive(address))
-
-
-def test_every_line_has_a_use_here() -> None:
-    assert {entry.line for entry in ENTRIES} == USES.keys() | GOING_ON
-    assert BORROWED.keys() == FRAMEWORKS.keys()
 
 
 @pytest.mark.parametrize("line", USES)

@@ -1,8 +1,16 @@
-"""What the suite takes for a fault in a log: one that finds nothing where something is wrong is worth nothing."""
+"""What the served suite takes for a fault in a log, and that it leaves no command out; neither needs a process."""
 
 import pytest
 
+from lychd.commands.entries import ENTRIES
+from lychd.commands.grammar import BORROWED
 from tests.served.house import CANARY, is_fault
+from tests.served.lines import FRAMEWORKS, GOING_ON, USES
+
+
+def test_every_command_is_used() -> None:
+    assert {entry.line for entry in ENTRIES} == USES.keys() | GOING_ON
+    assert BORROWED.keys() == FRAMEWORKS.keys()
 
 
 @pytest.mark.parametrize(
