@@ -77,11 +77,12 @@ def queue(seconds: float = PROBE_SECONDS) -> Queue:
 
 
 def _worker_answers(seconds: float) -> bool:
+    import redis
     from kombu.exceptions import OperationalError
 
     from lychd.celery import app
 
     try:
         return bool(app.control.ping(timeout=seconds, limit=1))
-    except (OperationalError, OSError):
+    except (OperationalError, OSError, redis.RedisError):
         raise BrokerAway from None

@@ -36,6 +36,7 @@ class House:
     def __init__(self, state: Path, start: Callable[..., Any], outside: Callable[..., Any], folder: Path) -> None:
         self.state, self.folder = state, folder
         self._start, self._outside = start, outside
+        self.variables = dict(DERIVING)
         self.token = ""
         self.address = ""
         self.serving: Process
@@ -52,13 +53,13 @@ class House:
 
     def run(self, *words: Any, code: int = 0) -> Any:
         """One command to its end."""
-        ran = self._outside(*words, state=self.state, **DERIVING)
+        ran = self._outside(*words, state=self.state, **self.variables)
         assert ran.code == code, f"{words}: {ran.code} {ran.err}{ran.out}"
         return ran
 
     def begin(self, *words: Any) -> "Process":
         """One process that goes on."""
-        return Process(self._start(*words, state=self.state, **DERIVING))
+        return Process(self._start(*words, state=self.state, **self.variables))
 
     def serve(self) -> "Process":
         """Serve, and know where."""

@@ -12,11 +12,18 @@ import redis
 from django.db import OperationalError, connection
 from django.test import Client
 
-from lychd import console, dependencies, embedded
+from lychd import console, dependencies, embedded, health
 from lychd.broker import start_broker, stop_broker
 from lychd.celery import app
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch):
+    """Nothing known from another test, and time to look."""
+    monkeypatch.setattr(health, "_beside", health._Beside())
+    monkeypatch.setattr(health, "BESIDE_SECONDS", 30)
 
 
 @pytest.fixture
@@ -115,6 +122,23 @@ def test_a_broker_that_hangs_is_given_up_in_time(settings, meaning):
     assert ready()[1]["broker"] == "warning"
     assert time.monotonic() - began < 30
     silent.close()
+
+
+def test_readiness_is_not_late_for_a_slow_look_and_the_next_has_its_answer(meaning, monkeypatch):
+    """Of a broker that hangs, or a worker that is long in answering."""
+    monkeypatch.setattr(health, "BESIDE_SECONDS", 0)
+    looked = threading.Event()
+
+    def slowly():
+        assert looked.wait(30)
+        return {"broker": "warning"}
+
+    monkeypatch.setattr(health, "_look_beside", slowly)
+    status, checks = ready()
+    assert (status, "broker" in checks) == (200, False)
+    looked.set()
+    health._beside._looking.result(30)
+    assert ready()[1]["broker"] == "warning"
 
 
 def test_nothing_is_said_of_a_broker_that_nothing_needs(settings, db, findings):
