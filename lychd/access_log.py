@@ -86,10 +86,11 @@ def answered(entry: Entry, request: HttpRequest, response: HttpResponseBase) -> 
 
 def route_of(path: str) -> str:
     """Return the pattern of an address, or a fixed word where it has none."""
-    if path.startswith(settings.STATIC_URL):
+    address = path.removeprefix(settings.LYCHD_PATH_PREFIX)
+    if f"{settings.LYCHD_PATH_PREFIX}{address}".startswith(settings.STATIC_URL):
         return STATIC
     try:
-        return _route(resolve(path))
+        return _route(resolve(address))
     except Resolver404:
         return UNRESOLVED
 

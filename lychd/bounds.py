@@ -59,9 +59,9 @@ class Line:
 LINES: Final[Mapping[Kind, Line]] = {
     Kind.API: Line(14, 256),
     Kind.PAGES: Line(5, 64),
-    Kind.STRANGER: Line(3, 32),
+    Kind.STRANGER: Line(4, 32),
     # Each hashes a password, which takes a core for a third of a second.
-    Kind.SIGN_IN: Line(2, 16),
+    Kind.SIGN_IN: Line(1, 16),
 }
 AT_ONCE: Final = sum(line.places for line in LINES.values())
 """How many requests of one process are worked on side by side: each has a thread and a connection of its own, and a

@@ -38,6 +38,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LYCHD_LOCK_TIMEOUT_MS": "a whole number of milliseconds above zero",
     "LYCHD_LOG_LEVEL": "DEBUG, INFO, WARNING or ERROR",
     "LYCHD_NAMESPACE": "the key of a namespace, for commands",
+    "LYCHD_PATH_PREFIX": "a path such as /archive, or nothing",
     "LYCHD_READS_PER_MINUTE": "a whole number above zero",
     "LYCHD_RECALLS_PER_MINUTE": "a whole number above zero",
     "LYCHD_SECRET_KEY": "at least 50 characters",
@@ -58,6 +59,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LYCHD_WRITES_PER_MINUTE": "a whole number above zero",
 }
 
+_PREFIX: Final = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)+")
 _INSTANCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 
 
@@ -120,6 +122,13 @@ class Environment:
         except ValueError:
             raise refuse(name) from None
         return found
+
+    def prefix(self, name: str) -> str:
+        """A path without its last slash; empty for the root."""
+        value = self.text(name).rstrip("/")
+        if value and not _PREFIX.fullmatch(value):
+            raise refuse(name)
+        return value
 
     def database(self, name: str) -> dict[str, object]:
         """A PostgreSQL address as Django wants it."""

@@ -59,6 +59,12 @@ class Front:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
+        prefix, path = settings.LYCHD_PATH_PREFIX, scope["path"]
+        if path.startswith(f"{prefix}/") or path == prefix:
+            scope = {**scope, "root_path": prefix}
+        elif path not in self._probes:
+            await _give(_ringed(problems.nowhere)(_request(scope)), send)
+            return
         scope = {**scope, "headers": [header for header in scope["headers"] if not _FORWARDED.match(header[0])]}
         if probe := self._probes.get(address_of(scope)):
             await probe(scope, send)

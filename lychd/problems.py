@@ -67,7 +67,7 @@ def headers_of(refusal: Refusal) -> dict[str, str]:
 
 def speaks_json(request: HttpRequest) -> bool:
     """Say whether an address answers programs rather than people."""
-    return request.path == "/api" or request.path.startswith(SPEAKS_JSON)
+    return request.path_info == "/api" or request.path_info.startswith(SPEAKS_JSON)
 
 
 # --- what a view of the API raised -----------------------------------------------------------------------------------

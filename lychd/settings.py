@@ -78,6 +78,10 @@ CSRF_TRUSTED_ORIGINS = _environment.names("LYCHD_CSRF_TRUSTED_ORIGINS")
 # From these alone X-Forwarded-For and X-Forwarded-Proto count, in the serving process, before Django sees a request.
 LYCHD_TRUSTED_PROXIES = _environment.networks("LYCHD_TRUSTED_PROXIES")
 
+# The path below which everything is served, as a proxy passes it on; cookies are kept from its neighbours.
+LYCHD_PATH_PREFIX = _environment.prefix("LYCHD_PATH_PREFIX")
+FORCE_SCRIPT_NAME = LYCHD_PATH_PREFIX or None
+SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = f"{LYCHD_PATH_PREFIX}/"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
@@ -380,6 +384,7 @@ LYCHD_THROTTLES = {
 }
 
 SPECTACULAR_SETTINGS = {
+    **({"SERVERS": [{"url": LYCHD_PATH_PREFIX}]} if LYCHD_PATH_PREFIX else {}),
     "TITLE": "LychD Archive",
     "DESCRIPTION": (
         "Notes that were admitted, judged and may be recalled, with a receipt for every recall. Note text in an answer"
@@ -401,7 +406,7 @@ try:
 except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
     raise refuse("LYCHD_TIME_ZONE") from None
 
-STATIC_URL = "/static/"
+STATIC_URL = f"{LYCHD_PATH_PREFIX}/static/"
 STATIC_ROOT = Path(_environment.text("LYCHD_STATIC_ROOT", str(LYCHD_STATE_DIR / "static")))
 # Without a build step in development: files are found where they lie.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not _production

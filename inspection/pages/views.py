@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import get_script_prefix
 from django.views.decorators.csrf import csrf_exempt
 
 from archive import canonical, limits
@@ -61,7 +62,7 @@ def home(request: HttpRequest, caller: Caller) -> HttpResponse:
         "oldest_candidate_at": overview.oldest_candidate_at,
         "latest": latest,
         "checks": overview.checks,
-        "base": f"{request.scheme}://{request.get_host()}/api/v1/ns/{caller.namespace}",
+        "base": f"{request.scheme}://{request.get_host()}{get_script_prefix()}api/v1/ns/{caller.namespace}",
         "may_grant": management.may(caller, Action.GRANT),
         "decided": reads.decisions_by_day(caller),
         "coverage": _coverage(caller),

@@ -209,8 +209,9 @@ def serve(options: argparse.Namespace) -> None:
     connections.close_all()
 
     def ready() -> None:
-        document = {"address": door.address, "pid": os.getpid(), "workers": workers}
-        tell(Told(document, f"LychD Archive is at {door.address} (Ctrl-C ends it)"), as_json=options.as_json)
+        address = f"{door.address}{settings.LYCHD_PATH_PREFIX}"
+        document = {"address": address, "pid": os.getpid(), "workers": workers}
+        tell(Told(document, f"LychD Archive is at {address} (Ctrl-C ends it)"), as_json=options.as_json)
 
     with ending_by_signal():
         serving.serve(door, workers=workers, ready=ready)

@@ -1,45 +1,15 @@
 """What a proxy says of a caller counts from proxies that are named, and the sign-in lock spares the known browser."""
 
 import contextlib
-import re
 
 import pytest
 
 from lychd.environment import Environment
-from tests.front.serving import Answer, ask
+from tests.front.browser import Browser
+from tests.front.serving import ask
 
 WRONG_MAX = 5
 HERE = {"Host": "archive.example"}
-
-
-class Browser:
-    """Keeps cookies, and says what a proxy would say of it."""
-
-    def __init__(self, served, **says: str) -> None:
-        self._connection = served.connect()
-        self._says = {**HERE, **says}
-        self._cookies: dict[str, str] = {}
-
-    def sign_in(self, password: str, name: str = "ida") -> Answer:
-        page = self._ask("/sign-in")
-        field = re.search(rb'name="csrfmiddlewaretoken" value="([A-Za-z0-9]+)"', page.body)
-        assert field is not None, page.status
-        form = f"csrfmiddlewaretoken={field[1].decode()}&username={name}&password={password}"
-        return self._ask("/sign-in", "POST", form, Content_Type="application/x-www-form-urlencoded")
-
-    def forget_session(self) -> None:
-        del self._cookies["sessionid"]
-
-    def _ask(self, path: str, method: str = "GET", body: str | None = None, **headers: str) -> Answer:
-        cookies = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
-        told = {**self._says, **headers, **({"Cookie": cookies} if cookies else {})}
-        self._connection.request(method, path, body, {name.replace("_", "-"): value for name, value in told.items()})
-        answer = self._connection.getresponse()
-        content = answer.read()
-        for one in answer.headers.get_all("Set-Cookie", []):
-            name, _, value = one.partition(";")[0].partition("=")
-            self._cookies[name] = value
-        return Answer(answer.status, dict(answer.getheaders()), content, 0.0)
 
 
 def test_m3_nobody_is_believed_who_is_not_named(production):
@@ -67,20 +37,20 @@ def test_a_named_proxy_is_believed_about_scheme_and_address(production):
 def test_m3_the_lock_counts_the_true_address_and_no_other(production):
     served = production.serve(LYCHD_SSL_REDIRECT="false")
     for number in range(WRONG_MAX):
-        Browser(served, X_Forwarded_For=f"9.9.9.{number}").sign_in("wrong", "eve")
-    assert Browser(served, X_Forwarded_For="9.9.9.99").sign_in("wrong", "eve").status == 429
+        Browser(served, **HERE, X_Forwarded_For=f"9.9.9.{number}").sign_in("wrong", "eve")
+    assert Browser(served, **HERE, X_Forwarded_For="9.9.9.99").sign_in("wrong", "eve").status == 429
 
     behind = production.serve(LYCHD_SSL_REDIRECT="false", LYCHD_TRUSTED_PROXIES="127.0.0.1")
     for _ in range(WRONG_MAX):
         # The caller may say what they like: what the proxy adds comes last.
-        Browser(behind, X_Forwarded_For="1.2.3.4, 9.9.9.7").sign_in("wrong", "ida")
-    assert Browser(behind, X_Forwarded_For="5.6.7.8, 9.9.9.7").sign_in(production.password, "ida").status == 429
-    assert Browser(behind, X_Forwarded_For="9.9.9.8").sign_in(production.password, "ida").status == 302
+        Browser(behind, **HERE, X_Forwarded_For="1.2.3.4, 9.9.9.7").sign_in("wrong", "ida")
+    assert Browser(behind, **HERE, X_Forwarded_For="5.6.7.8, 9.9.9.7").sign_in(production.password, "ida").status == 429
+    assert Browser(behind, **HERE, X_Forwarded_For="9.9.9.8").sign_in(production.password, "ida").status == 302
 
 
 def test_m4_nobody_locks_a_curator_out_of_the_browser_they_know(production):
     served = production.serve(LYCHD_SSL_REDIRECT="false", LYCHD_TRUSTED_PROXIES="127.0.0.1")
-    says = {"X_Forwarded_For": "8.8.8.8"}
+    says = {**HERE, "X_Forwarded_For": "8.8.8.8"}
     known = Browser(served, **says)
     assert known.sign_in(production.password).status == 302
     known.forget_session()
