@@ -13,8 +13,8 @@ from archive.requests import LexicalRecall
 from semantic.operations.recall import recall as recall_by_meaning
 from semantic.requests import SemanticRecall
 from tests import cast, flushing
-from tests.repository.test_migrations import differences, inventory
-from tests.upgrades.conftest import LANDED, OLD_WORDS
+from tests.repository.test_migrations import database, differences, inventory
+from tests.upgrades.conftest import LANDED, OLD_WORDS, Archive
 from tests.upgrades.story import QUESTIONS, TEXTS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -171,11 +171,13 @@ def test_a_way_back_over_rows_refuses_before_anything_is_dropped(migrated, targe
     assert (migrated.inventory(), migrated.rows("SELECT app, name FROM django_migrations ORDER BY id")) == before
 
 
-@one_is_enough
-def test_a_way_back_that_loses_nothing_is_gone_and_come_again(migrated):
-    before = migrated.inventory()
-    done = migrated.lychd("migrate", "archive", "0008", "--json")
-    assert done.code == 0, done.err
-    assert done.document["left"] == ["archive.0009_functions_anew", "archive.0010_binding_fence"]
-    assert migrated.lychd("migrate", "--json").document["differs"] == []
-    assert differences(before, migrated.inventory()) == []
+def test_a_way_back_that_loses_nothing_is_gone_and_come_again(transactional_db):
+    with database("back") as parameters:
+        new = Archive("none", parameters)
+        assert new.lychd("migrate").code == 0
+        before = new.inventory()
+        done = new.lychd("migrate", "archive", "0008", "--json")
+        assert done.code == 0, done.err
+        assert done.document["left"][:2] == ["archive.0009_functions_anew", "archive.0010_binding_fence"]
+        assert new.lychd("migrate", "--json").document["differs"] == []
+        assert differences(before, new.inventory()) == []
