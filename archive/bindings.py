@@ -76,7 +76,7 @@ class SettingsBindings:
                     policy_revision=one["policy_revision"],
                     text_configuration=one.get("text_configuration", limits.DEFAULT_TEXT_CONFIGURATION),
                     second_person=bool(one.get("second_person", False)),
-                    generation=one.get("generation"),
+                    generation=generation_named(one.get("generation", "default")),
                 )
         return None
 

@@ -22,6 +22,7 @@ _KEYS: Final = {
     "owner": limits.IDENTIFIER_PATTERN,
     "policy_revision": limits.IDENTIFIER_PATTERN,
 }
+_FURTHER: Final[dict[str, type]] = {"text_configuration": str, "second_person": bool, "generation": str}
 _OPTIONAL: Final = frozenset({"admission_default"})
 _OF_TASKS: Final = ("acks_late", "autoretry_for", "max_retries", "retry_kwargs", "retry_backoff")
 
@@ -150,6 +151,12 @@ def _identifiers(configured: Mapping[str, Any]) -> Iterator[CheckMessage]:
     if isinstance(listed, str) or not isinstance(listed, Iterable):
         yield _misnamed("LYCHD_ARCHIVE['namespaces']", listed, "it is a list of bindings")
         listed = ()
+    if configured.get("bindings") == "archive.bindings.SettingsBindings" and not (listed or "namespace" in configured):
+        yield Error(
+            "Bindings are read from the settings, and there is none: no namespace would be served.",
+            hint="Name a file with a list of bindings in LYCHD_BINDINGS_FILE, or leave LYCHD_BINDINGS unset.",
+            id="archive.E008",
+        )
     first = [("LYCHD_ARCHIVE", configured)] if any(key in configured for key in _KEYS) else []
     for place, binding in [*first, *((f"LYCHD_ARCHIVE['namespaces'][{n}]", one) for n, one in enumerate(listed))]:
         if not isinstance(binding, Mapping):
@@ -159,6 +166,7 @@ def _identifiers(configured: Mapping[str, Any]) -> Iterator[CheckMessage]:
             value = binding.get(key)
             if not isinstance(value, str) or not re.match(pattern, value):
                 yield _misnamed(f"{place}['{key}']", value, f"it has to match {pattern}")
+        yield from _of_binding(place, binding) if binding is not configured else ()
     derivation = configured.get("derivation")
     if isinstance(derivation, Mapping):
         for key in ("generation", "embed_profile"):
@@ -167,6 +175,15 @@ def _identifiers(configured: Mapping[str, Any]) -> Iterator[CheckMessage]:
                 yield _misnamed(
                     f"LYCHD_ARCHIVE['derivation']['{key}']", value, f"it has to match {limits.IDENTIFIER_PATTERN}"
                 )
+
+
+def _of_binding(place: str, binding: Mapping[str, Any]) -> Iterator[CheckMessage]:
+    """What a binding says beside its names; a word that nobody reads is a slip."""
+    for key in sorted(binding.keys() - _KEYS.keys() - _FURTHER.keys(), key=str):
+        yield _misnamed(f"{place}[{key!r}]", binding[key], "a binding has no such key")
+    for key, kind in _FURTHER.items():
+        if key in binding and not isinstance(binding[key], kind):
+            yield _misnamed(f"{place}['{key}']", binding[key], f"it is a {kind.__name__}")
 
 
 def _misnamed(place: str, value: object, rule: str) -> Error:

@@ -23,6 +23,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LYCHD_AS": "the subject of a principal, for commands",
     "LYCHD_AUTHORIZER": "a dotted path",
     "LYCHD_BINDINGS": "a dotted path",
+    "LYCHD_BINDINGS_FILE": "the path of a JSON file with a list of bindings",
     "LYCHD_COORDINATION": "redis or process",
     "LYCHD_CSRF_TRUSTED_ORIGINS": "origins separated by commas, each with its scheme",
     "LYCHD_DATABASE_KEEP_SECONDS": "a whole number of seconds",

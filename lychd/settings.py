@@ -318,6 +318,19 @@ def _embed_binding(named: str) -> dict[str, Any]:
     return described
 
 
+def _bindings_of_file(named: str) -> list[Any]:
+    """The fixed few namespaces of `archive.bindings.SettingsBindings`; the checks judge what each says."""
+    if not named:
+        return []
+    try:
+        listed = json.loads(Path(named).expanduser().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise refuse("LYCHD_BINDINGS_FILE") from None
+    if not isinstance(listed, list):
+        raise refuse("LYCHD_BINDINGS_FILE")
+    return listed
+
+
 # None is off: nothing is prepared or embedded, and every recall is by words.
 _generation = _environment.text("LYCHD_DERIVATION_GENERATION")
 _derivation = (
@@ -339,6 +352,7 @@ LYCHD_ARCHIVE: dict[str, Any] | None = (
         "profile": _profile,
         "authorizer": _environment.text("LYCHD_AUTHORIZER", "archive.authority.GrantAuthorizer"),
         "bindings": _environment.text("LYCHD_BINDINGS", "archive.bindings.TableBindings"),
+        "namespaces": _bindings_of_file(_environment.text("LYCHD_BINDINGS_FILE")),
         "derivation": _derivation,
         "semantic": _environment.switch("LYCHD_SEMANTIC", default=False),
         "coordination": _coordination,

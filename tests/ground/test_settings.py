@@ -1,5 +1,6 @@
 """The environment is read loudly, and no setting starts anything."""
 
+import json
 import os
 import re
 import secrets
@@ -81,6 +82,62 @@ def test_an_unknown_variable_is_refused(manage):
 def test_production_names_what_it_lacks(manage, missing):
     given = {name: value for name, value in PRODUCTION.items() if name != missing}
     assert f"{missing} must" in last_line(manage("check", **given))
+
+
+SETTLED = {
+    "LYCHD_ARCHIVE_PROFILE": "local-public-notes@1",
+    "LYCHD_BINDINGS": "archive.bindings.SettingsBindings",
+}
+GARDEN = {"namespace": "garden", "owner": "estate", "policy_revision": "policy-1"}
+FOUND = """
+from archive.bindings import source
+for key in ("garden", "orchard", "meadow"):
+    print(source().find(key))
+"""
+
+
+def test_a_file_gives_the_fixed_few_bindings_of_the_settings(manage, tmp_path):
+    file = tmp_path / "bindings.json"
+    orchard = {**GARDEN, "namespace": "orchard", "text_configuration": "english", "second_person": True}
+    file.write_text(json.dumps([GARDEN, {**orchard, "generation": "none"}]), encoding="utf-8")
+    settled = {**SETTLED, "LYCHD_BINDINGS_FILE": str(file)}
+    assert manage("check", **settled).returncode == 0
+    garden, orchard_found, meadow = manage("shell", "--no-imports", "-c", FOUND, **settled).stdout.splitlines()
+    assert garden.startswith("Binding(namespace='garden', owner='estate', policy_revision='policy-1'")
+    assert "generation=None" in garden
+    assert "text_configuration='english', second_person=True" in orchard_found
+    assert "generation=''" in orchard_found
+    assert meadow == "None"
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [],
+        [{**GARDEN, "owner": "a b"}],
+        [{"namespace": "garden", "owner": "estate"}],
+        [{**GARDEN, "policy": "p"}],
+        [{**GARDEN, "second_person": "yes"}],
+        ["garden"],
+    ],
+    ids=str,
+)
+def test_bindings_of_the_settings_that_serve_nothing_stop_the_start(manage, tmp_path, listed):
+    file = tmp_path / "bindings.json"
+    file.write_text(json.dumps(listed), encoding="utf-8")
+    ended = manage("check", **SETTLED, LYCHD_BINDINGS_FILE=str(file))
+    assert ended.returncode == 1
+    assert "archive.E008" in ended.stderr
+
+
+def test_bindings_of_the_settings_need_their_file(manage, tmp_path):
+    ended = manage("check", **SETTLED)
+    assert ended.returncode == 1
+    assert "LYCHD_BINDINGS_FILE" in ended.stderr
+    for text in ("{", "{}"):
+        (tmp_path / "wrong.json").write_text(text, encoding="utf-8")
+        said = last_line(manage("check", **SETTLED, LYCHD_BINDINGS_FILE=str(tmp_path / "wrong.json")))
+        assert "LYCHD_BINDINGS_FILE must be" in said
 
 
 def test_leases_are_counted_over_the_deployment_unless_one_process_is_asked_for(manage):

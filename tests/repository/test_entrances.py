@@ -54,7 +54,7 @@ def settled() -> Iterator[tuple[str, str]]:
     """Each variable with the settings, or the keys of our own dictionary, that its value goes into."""
     tree = ast.parse(SETTINGS.read_text(encoding="utf-8"))
     for name, value in assigned(tree.body):
-        reads = {one.value for one in ast.walk(value) if isinstance(one, ast.Constant)} & VARIABLES.keys()
+        reads = words(value) & VARIABLES.keys()
         reads |= {variable for one in ast.walk(value) if isinstance(one, ast.Name) for variable in within(one.id, tree)}
         for variable in reads:
             yield variable, name
