@@ -129,3 +129,27 @@ def identity(value: UUID) -> str:
 def same(one: str, other: str) -> bool:
     """Compare two digests in constant time."""
     return hmac.compare_digest(one.encode(), other.encode())
+
+
+# The same in SQL, for what the database checks by itself
+
+
+def sql_digest(domain: str, text: str) -> str:
+    """Write the digest of the text that an SQL expression gives, in a domain."""
+    return f"encode(sha256(convert_to('{domain}', 'UTF8') || '\\x00'::bytea || convert_to({text}, 'UTF8')), 'hex')"
+
+
+def sql_object(members: Mapping[str, str]) -> str:
+    """Write the canonical JSON of an object whose values are SQL expressions of canonical JSON, none of them null."""
+    listed = " || ',' || ".join(f"'\"{name}\":' || {members[name]}" for name in sorted(members))
+    return f"('{{' || {listed} || '}}')"
+
+
+def sql_string(text: str) -> str:
+    """Write the canonical JSON of a text; PostgreSQL escapes what RFC 8785 escapes, in the same way."""
+    return f"coalesce(to_json({text})::text, 'null')"
+
+
+def sql_instant(moment: str) -> str:
+    """Write a timestamptz as `instant` writes it; a null stays one."""
+    return f"to_char({moment} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"

@@ -6,10 +6,12 @@ PROFILE: Final = "local-public-notes@1"
 CLASSIFICATION: Final = "public"
 LEXICAL_POLICY: Final = "postgres-bm25@1"
 DEFAULT_TEXT_CONFIGURATION: Final = "simple"
+TEXT_CONFIGURATION_PATTERN: Final = r"[A-Za-z_][A-Za-z0-9_.]{0,127}"
 
 # Identifiers. Keys that stand in addresses have no slash (0.13).
 IDENTIFIER_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}\Z"
 ADDRESS_KEY_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\Z"
+KIND_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}\Z"
 REFERENCE_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,2047}\Z"
 # A Pattern of the admission engine, by name and version.
 PATTERN_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,111}@[0-9]{1,9}\Z"

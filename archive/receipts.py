@@ -1,25 +1,34 @@
 """Receipts: the sealed, text-free account of one recall, and how it is checked (specification 5.6, R-L-101..107)."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final
 from uuid import UUID
 
-from archive import canonical, fitting, limits
+from archive import canonical, fitting, forms, limits
 from archive.authority import PURPOSE_OF, Action
 from archive.bindings import Binding
 from archive.fitting import T
 from archive.lexical import Ranked, Ranking
-from archive.models import Namespace, Recall
+from archive.models import BindingMigration, Namespace, Recall
 from archive.records import projection_digest
 from archive.refusals import IntegrityFailure
 from archive.requests import LexicalRecall
-from archive.seals import LEXICAL_SCHEMA, SEMANTIC_SCHEMA, digest_of, verify
+from archive.seals import LEXICAL_SCHEMA, digest_of, verify
 
-__all__ = ["LEXICAL_SCHEMA", "digest_of", "is_intact", "lexical", "opened", "sealed", "selection", "verify"]
-
-_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+__all__ = [
+    "LEXICAL_SCHEMA",
+    "Bindings",
+    "digest_of",
+    "inspected",
+    "is_intact",
+    "lexical",
+    "opened",
+    "sealed",
+    "selection",
+    "verify",
+]
 
 
 def lexical(
@@ -144,11 +153,6 @@ def _selected(rank: int, note: Ranked, namespace: str) -> dict[str, Any]:
     }
 
 
-_NAMED: Final = ("profile", "namespace", "owner", "policy_revision")
-_CHOSEN: Final = ("source_key", "source_revision", "text_digest", "projection_digest")
-_GENERATION: Final = ("reference", "manifest_digest")
-
-
 def opened(row: Recall, namespace: str) -> dict[str, Any]:
     """Return the receipt of a row after checking the row against it; raises `IntegrityFailure` (R-L-141).
 
@@ -157,72 +161,47 @@ def opened(row: Recall, namespace: str) -> dict[str, Any]:
     receipt: dict[str, Any] = row.receipt
     agrees = (
         verify(receipt)
-        and receipt["receipt_digest"] == row.receipt_digest
-        and receipt.get("request_digest") == row.request_digest
-        and receipt.get("request_id") == row.request_id
-        and receipt.get("subject") == row.subject
-        and receipt.get("purpose") == row.purpose
-        and receipt.get("schema") == row.schema
-        and receipt.get("receipt_id") == str(row.id)
-        and receipt.get("created_at") == canonical.instant(row.created_at)
-        and receipt.get("profile") == limits.PROFILE
-        and receipt.get("namespace") == namespace
-        and _is_whole(receipt)
+        and forms.is_whole(receipt)
+        and receipt["namespace"] == namespace
+        and receipt["receipt_id"] == str(row.id)
+        and receipt["created_at"] == canonical.instant(row.created_at)
+        and all(receipt[name] == getattr(row, name) for name in _REPEATED)
     )
     if not agrees:
         raise IntegrityFailure
     return receipt
 
 
-def is_intact(row: Recall, namespace: str) -> bool:
-    """Say whether the receipt of a row could be opened."""
+_REPEATED: Final = ("schema", "request_id", "request_digest", "subject", "purpose", "receipt_digest")
+
+
+def is_intact(row: Recall, namespace: str, bound: Container[tuple[str, str]]) -> bool:
+    """Say whether the receipt of a row could be opened, and tells a binding that its namespace has or had."""
     try:
-        opened(row, namespace)
+        receipt = opened(row, namespace)
     except IntegrityFailure:
         return False
-    return True
+    return (receipt["owner"], receipt["policy_revision"]) in bound
 
 
-def _is_whole(receipt: dict[str, Any]) -> bool:
-    """Say whether what resolution and inspection read of a receipt is there, in its kind."""
-    selected, omitted = receipt.get("selected"), receipt.get("omitted")
-    return (
-        all(isinstance(receipt.get(name), str) for name in _NAMED)
-        and isinstance(selected, list)
-        and isinstance(omitted, list)
-        and all(_is_chosen(one) for one in selected)
-        and all(isinstance(one, dict) for one in omitted)
-        and (receipt["schema"] != SEMANTIC_SCHEMA or _is_derived(receipt))
-    )
+class Bindings:
+    """Every owner and policy revision under which a namespace has been retained; only an earlier one is looked up."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
+
+    def __contains__(self, bound: object) -> bool:
+        return bound == (self._namespace.owner, self._namespace.policy_revision) or bound in self._earlier
+
+    @cached_property
+    def _earlier(self) -> frozenset[tuple[str, str]]:
+        moved = BindingMigration.objects.filter(namespace=self._namespace)
+        return frozenset(moved.values_list("old_owner", "old_policy_revision"))
 
 
-def _is_chosen(one: Any) -> bool:
-    return (
-        isinstance(one, dict)
-        and all(isinstance(one.get(name), str) for name in _CHOSEN)
-        and all(type(one.get(name)) is int for name in ("rank", "lifecycle_version"))
-        and _is_identity(one.get("note_id"))
-    )
-
-
-def _is_derived(receipt: dict[str, Any]) -> bool:
-    """Say whether a receipt of schema 2 names its generation, its coverage and the vector of each selected note."""
-    generation, coverage = receipt.get("generation"), receipt.get("coverage")
-    return (
-        isinstance(generation, dict)
-        and all(isinstance(generation.get(name), str) for name in _GENERATION)
-        and type(generation.get("version")) is int
-        and isinstance(coverage, dict)
-        and all(type(coverage.get(name)) is int for name in ("promoted", "complete"))
-        and type(receipt.get("matched_count")) is int
-        and all(
-            _is_identity(one.get("derivation_id"))
-            and type(one.get("derivation_row_version")) is int
-            and isinstance(one.get("vector_digest"), str)
-            for one in receipt["selected"]
-        )
-    )
-
-
-def _is_identity(given: Any) -> bool:
-    return isinstance(given, str) and _UUID.match(given) is not None
+def inspected(row: Recall, namespace: Namespace) -> dict[str, Any]:
+    """Return the receipt of a row for whoever inspects it, under whichever binding it was written."""
+    if not is_intact(row, namespace.key, Bindings(namespace)):
+        raise IntegrityFailure
+    receipt: dict[str, Any] = row.receipt
+    return receipt

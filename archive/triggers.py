@@ -10,6 +10,7 @@ LY003     an illegal edge, a wrong version step, or a transition and its event t
 LY004     a row was deleted
 LY005     the namespace row is not held by this transaction
 LY010     an append-only row was changed
+LY011     a receipt is not what it says of itself: its form, its digests, its row, or what it selected
 """
 
 from collections.abc import Iterable
@@ -17,6 +18,8 @@ from collections.abc import Iterable
 import pgtrigger
 from django.db import models
 
+from archive import canonical
+from archive.forms import ReceiptForm
 from archive.lifecycle import State
 
 
@@ -371,6 +374,60 @@ class BindingHistory(pgtrigger.Trigger):
             VALUES (NEW.namespace_key, NEW.owner, NEW.policy_revision, NEW.text_configuration, NEW.generation,
                     NEW.second_person, NEW.configured_by, NEW.configured_at, NEW.disabled_at);
             RETURN NULL;
+        """
+
+
+class ReceiptTruth(pgtrigger.Trigger):
+    """T-RECEIPT: a receipt of one schema has its closed form, agrees with its row, and selected what is promoted now.
+
+    Form, request digest and seal are computed again from what it says (archive/forms.py).
+    """
+
+    when = pgtrigger.Before
+    operation = pgtrigger.Insert
+
+    def __init__(self, *, name: str, form: ReceiptForm) -> None:
+        self.form = form
+        super().__init__(name=name)
+
+    def get_func(self, model: models.Model) -> str:
+        repeated = ("request_id", "request_digest", "receipt_digest", "subject", "purpose")
+        row = ", ".join(
+            (*(f"NEW.{name}" for name in repeated), "NEW.id::text", canonical.sql_instant("NEW.created_at"))
+        )
+        told = ", ".join(f"NEW.receipt ->> '{name}'" for name in (*repeated, "receipt_id", "created_at"))
+        return f"""
+            IF NEW.schema <> {self.form.schema} THEN RETURN NEW; END IF;
+            IF NOT coalesce({self.form.sql("NEW.receipt")}, false) THEN
+                {_refuse("receipt_form", "LY011")}
+            END IF;
+            IF ({row}) IS DISTINCT FROM ({told}) THEN
+                {_refuse("receipt_row", "LY011")}
+            END IF;
+            IF NEW.created_at NOT BETWEEN transaction_timestamp() AND clock_timestamp() THEN
+                {_refuse("receipt_time", "LY011")}
+            END IF;
+            IF NOT EXISTS (
+                SELECT 1 FROM public.archive_namespace n
+                 WHERE n.id = NEW.namespace_id
+                   AND (n.key, n.profile, n.owner, n.policy_revision)
+                       = (NEW.receipt ->> 'namespace', NEW.receipt ->> 'profile', NEW.receipt ->> 'owner',
+                          NEW.receipt ->> 'policy_revision')) THEN
+                {_refuse("receipt_binding", "LY011")}
+            END IF;
+            IF EXISTS (
+                SELECT 1 FROM jsonb_array_elements(NEW.receipt -> 'selected') AS chosen (note)
+                 WHERE NOT EXISTS (
+                    SELECT 1 FROM public.archive_note n JOIN public.archive_source s ON s.id = n.source_id
+                     WHERE n.id = (note ->> 'note_id')::uuid AND n.namespace_id = NEW.namespace_id
+                       AND n.state = '{State.PROMOTED}'
+                       AND (n.lifecycle_version::text, n.text_digest, n.char_count::text, n.source_revision,
+                            s.source_key)
+                           = (note ->> 'lifecycle_version', note ->> 'text_digest', note ->> 'char_count',
+                              note ->> 'source_revision', note ->> 'source_key'))) THEN
+                {_refuse("receipt_selection", "LY011")}
+            END IF;
+            RETURN NEW;
         """
 
 

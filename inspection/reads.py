@@ -278,7 +278,7 @@ def receipt(caller: Caller, request_id: str) -> dict[str, Any]:
         row = None if namespace is None else Recall.objects.filter(namespace=namespace, request_id=request_id).first()
         if namespace is None or row is None:
             raise ReceiptAbsent
-        return receipts.opened(row, namespace.key)
+        return receipts.inspected(row, namespace)
 
     return _read(caller, Action.INSPECT_RECEIPT, {"request_id": request_id}, look)
 
@@ -306,7 +306,7 @@ def receipt_in_place(caller: Caller, request_id: str) -> Placed:
         after = others.filter(Q(created_at__gt=at) | Q(created_at=at, id__gt=row.id), created_at__gte=at)
         earlier, later = before.order_by("-created_at", "-id"), after.order_by("created_at", "id")
         return Placed(
-            receipts.opened(row, namespace.key),
+            receipts.inspected(row, namespace),
             earlier.values_list("request_id", flat=True).first(),
             later.values_list("request_id", flat=True).first(),
         )
@@ -344,13 +344,13 @@ def list_receipts(caller: Caller, page: PageRequest) -> Page[ReceiptLine]:
         found = list(rows.order_by("-created_at", "-id")[: page.limit + 1])
         shown = found[: page.limit]
         cursor = listed.at_moment(shown[-1].created_at, shown[-1].id) if len(found) > page.limit else None
-        return Page(tuple(_line(row, namespace.key) for row in shown), cursor)
+        bound = receipts.Bindings(namespace)
+        return Page(tuple(_line(row, intact=receipts.is_intact(row, namespace.key, bound)) for row in shown), cursor)
 
     return _read(caller, Action.INSPECT_RECEIPT, {**filters, **page.as_keys()}, look)
 
 
-def _line(row: Recall, namespace: str) -> ReceiptLine:
-    intact = receipts.is_intact(row, namespace)
+def _line(row: Recall, *, intact: bool) -> ReceiptLine:
     # What is not intact may be anything that is JSON.
     told = row.receipt if intact else {}
     return ReceiptLine(

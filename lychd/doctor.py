@@ -190,6 +190,8 @@ _FENCES: Final = {
     "lychd.E106": ("privileges", "equal the committed list"),
     "lychd.E107": ("trigger functions", "lent to nobody"),
     "lychd.W102": ("temporary tables", "made by nobody"),
+    "lychd.W104": ("connections", "for the owner and the serving role alone"),
+    "lychd.W105": ("large objects", "made by nobody"),
     "lychd.W101": ("log", "quotes no parameter and no row"),
 }
 
@@ -363,9 +365,10 @@ def _derivations(*, deep: bool) -> Iterator[Finding]:
 def _receipts(*, deep: bool) -> Iterator[Finding]:
     rows = Recall.objects.select_related("namespace").order_by("-created_at", "-id")
     looked, broken = 0, []
+    bound = {namespace.id: receipts.Bindings(namespace) for namespace in Namespace.objects.all()}
     for row in rows.iterator(chunk_size=500) if deep else rows[:RECEIPTS_SAMPLED]:
         looked += 1
-        if not receipts.is_intact(row, row.namespace.key):
+        if not receipts.is_intact(row, row.namespace.key, bound[row.namespace_id]):
             broken.append(str(row.id))
     if broken:
         yield failed("receipts", f"{len(broken)} of {looked} do not match: {_some(broken)}", "Compare with a backup.")

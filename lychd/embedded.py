@@ -84,6 +84,11 @@ SUPERUSER: Final = "postgres"
 OWNER_ROLE: Final = "lychd_owner"
 SERVING_ROLE: Final = "lychd_serving"
 EXTENSIONS: Final = ("vector", "pg_trgm")
+# Only a superuser can take this from everybody: a large object is text that no fence would clear.
+NO_LARGE_OBJECTS: Final = (
+    "REVOKE EXECUTE ON FUNCTION pg_catalog.lo_creat(integer), pg_catalog.lo_create(oid),"
+    " pg_catalog.lo_from_bytea(oid, bytea) FROM PUBLIC;"
+)
 MAJOR: Final = "18"
 
 _PATIENCE: Final = 10.0
@@ -464,9 +469,12 @@ def _provide(state: Path) -> None:
         [
             sql.SQL("GRANT {} TO {}").format(sql.Identifier(SERVING_ROLE), sql.Identifier(OWNER_ROLE)),
             *(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(name)) for name in EXTENSIONS),
+            sql.SQL(NO_LARGE_OBJECTS),
         ],
     )
-    if not _ask(state, "SELECT 1 FROM pg_database WHERE datname = %s", DATABASE):
+    if _ask(state, "SELECT 1 FROM pg_database WHERE datname = %s", DATABASE):
+        _as_superuser(state, DATABASE, [sql.SQL(NO_LARGE_OBJECTS)])
+    else:
         create_database(state, DATABASE)
 
 

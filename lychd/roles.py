@@ -14,6 +14,8 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import sql
 
+from lychd import embedded
+
 SCHEMA: Final = "public"
 OWNER_ALIAS: Final = "owner"
 
@@ -64,6 +66,13 @@ WHERE role.rolname = %s AND own.setdatabase IN (
     0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
   AND split_part(setting, '=', 1) <> ALL (%s)
 ORDER BY 1
+"""
+
+_LARGE_OBJECTS: Final = """
+    SELECT p.oid::regprocedure::text FROM pg_catalog.pg_proc p CROSS JOIN pg_catalog.pg_roles r
+    WHERE r.rolname = %s AND p.pronamespace = 'pg_catalog'::regnamespace
+      AND p.proname IN ('lo_creat', 'lo_create', 'lo_from_bytea')
+      AND pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE')
 """
 
 _PINNED_FUNCTIONS: Final = """
@@ -166,8 +175,12 @@ def _grants(connection: BaseDatabaseWrapper, role: str) -> Iterable[sql.Composed
         "SELECT datname FROM pg_catalog.pg_database"
         " WHERE datname = current_database() AND pg_has_role(current_user, datdba, 'USAGE')",
     ):
-        # The service makes no table, not even one of its own: a temporary one comes first on its path.
-        yield sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM {}, {}").format(sql.Identifier(database), public, to)
+        # The service makes no table, not even one of its own: a temporary one comes first on its path. And whoever may
+        # connect may take the locks that every operation queues at.
+        place = sql.Identifier(database)
+        yield sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM {}, {}").format(place, public, to)
+        yield sql.SQL("REVOKE CONNECT ON DATABASE {} FROM {}").format(place, public)
+        yield sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(place, to)
     for table in _tables(connection):
         name = sql.Identifier(SCHEMA, table)
         yield sql.SQL("REVOKE ALL ON TABLE {} FROM {}, {}").format(name, public, to)
@@ -304,6 +317,24 @@ def _messages(connection: BaseDatabaseWrapper) -> Iterable[CheckMessage]:
             "The serving role may make temporary tables, which it never needs.",
             hint="As the owner of the database: REVOKE TEMPORARY ON DATABASE … FROM PUBLIC.",
             id="lychd.W102",
+        )
+    if _rows(
+        connection,
+        "SELECT 1 FROM pg_catalog.pg_database CROSS JOIN LATERAL"
+        " pg_catalog.aclexplode(coalesce(datacl, pg_catalog.acldefault('d', datdba))) AS given"
+        " WHERE datname = current_database() AND given.grantee = 0 AND given.privilege_type = 'CONNECT'",
+    ):
+        yield checks.Warning(
+            "Any role of the server may connect to this database, and could take the locks that operations wait for.",
+            hint="As the owner of the database: REVOKE CONNECT ON DATABASE … FROM PUBLIC.",
+            id="lychd.W104",
+        )
+    makers = _rows(connection, _LARGE_OBJECTS, settings.LYCHD_SERVING_ROLE)
+    if makers:
+        yield checks.Warning(
+            "The serving role may make large objects, which nothing of the archive would ever clear.",
+            hint=f"As a superuser, in this database: {embedded.NO_LARGE_OBJECTS}",
+            id="lychd.W105",
         )
     own = _rows(connection, _OWN_SETTINGS, settings.LYCHD_SERVING_ROLE, list(_LIMITS))
     if own:

@@ -11,11 +11,14 @@ class SemanticConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Let the closed list of refusals hold these too, register the checks, and teach connections vectors."""
+        """Let the closed lists of refusals and receipts hold these, register the checks, teach connections vectors."""
         from django.db.backends.signals import connection_created
 
-        from semantic import checks, refusals  # noqa: F401 - a refusal is known once its class is
+        from archive.forms import FORMS
+        from archive.seals import SEMANTIC_SCHEMA
+        from semantic import checks, forms, refusals  # noqa: F401 - a refusal is known once its class is
 
+        FORMS[SEMANTIC_SCHEMA] = forms.SEMANTIC
         checks.register()
         connection_created.connect(_teach, dispatch_uid="semantic.vectors")
 

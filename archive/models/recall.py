@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models.expressions import RawSQL
 
-from archive import triggers
+from archive import forms, triggers
 from archive.models.columns import InNamespace
 
 
@@ -37,7 +37,10 @@ class Recall(InNamespace):
             ),
         ]
         indexes: ClassVar = [models.Index(fields=["namespace", "created_at", "id"], name="recall_keyset")]
-        triggers: ClassVar = triggers.of_append_only_memory()
+        triggers: ClassVar = [
+            *triggers.of_append_only_memory(),
+            triggers.ReceiptTruth(name="truth", form=forms.LEXICAL),
+        ]
 
     def __str__(self) -> str:
         return self.request_id

@@ -2,6 +2,6 @@
 
 from semantic.models.derivation import Derivation
 from semantic.models.generation import Generation
-from semantic.models.watched import WatchedNote
+from semantic.models.watched import WatchedNote, WatchedRecall
 
-__all__ = ["Derivation", "Generation", "WatchedNote"]
+__all__ = ["Derivation", "Generation", "WatchedNote", "WatchedRecall"]

@@ -1,9 +1,10 @@
-"""The archive's notes as this application watches them: the rule stands here, the archive knows nothing of it."""
+"""The archive's rows as this application watches them: the rules stand here, the archive knows nothing of them."""
 
 from typing import ClassVar
 
-from archive.models import Note
-from semantic import triggers
+from archive import triggers as archive_triggers
+from archive.models import Note, Recall
+from semantic import forms, triggers
 
 
 class WatchedNote(Note):
@@ -12,3 +13,11 @@ class WatchedNote(Note):
     class Meta:
         proxy = True
         triggers: ClassVar = [triggers.InvalidateNote(name="semantic_invalidate")]
+
+
+class WatchedRecall(Recall):
+    """A recall by meaning, whose receipt has a form of its own."""
+
+    class Meta:
+        proxy = True
+        triggers: ClassVar = [archive_triggers.ReceiptTruth(name="semantic_truth", form=forms.SEMANTIC)]

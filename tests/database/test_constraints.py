@@ -182,7 +182,7 @@ def test_the_serving_role_is_refused_by_one_fence_or_another(as_serving, world, 
         lambda serving: write_again(serving, table, case.where, world, {**case.both, **case.wrong}),
     )
     assert refusal
-    assert refusal.sqlstate in {"23514", "23505", "42501", "LY001", "LY002", "LY003"}
+    assert refusal.sqlstate in {"23514", "23505", "42501", "LY001", "LY002", "LY003", "LY011"}
 
 
 def test_the_size_of_a_note_has_a_floor_and_counts_bytes_too(bare, world):

@@ -15,7 +15,7 @@ from tests.database.world import FRESH, SHARED_SPACE, hold, no_trace, settle, tr
 pytestmark = pytest.mark.django_db
 
 # Rules that many tables share; each has a test below that goes through the catalogue.
-SHARED_RULES = {"a_nslock", "space", "nodelete", "append"}
+SHARED_RULES = {"a_nslock", "space", "nodelete", "append", "truth"}
 # Rules that write something instead of refusing.
 WRITING_RULES = {("lychd_binding", "history"), ("archive_note", "postings")}
 
@@ -172,6 +172,25 @@ def test_every_row_of_a_namespace_gets_its_space_from_the_namespace(as_serving, 
                 sql.SQL("SELECT DISTINCT space_id::text, space_generation FROM {}").format(sql.Identifier(table))
             ).fetchall()
             assert found == [(SHARED_SPACE, 1)], table
+
+
+def test_a_receipt_is_written_in_its_form_alone(as_serving, world):
+    """T-RECEIPT; tests/operations/test_forged.py has every kind of forgery."""
+    assert {trigger.table for trigger in of_rule(as_serving, "truth")} == {"archive_recall"}
+    where, changes = COPIES["archive_recall"]
+
+    def again(forged: dict[str, Any]) -> Any:
+        return lambda connection: write_again(connection, "archive_recall", where, world, {**changes, **forged})
+
+    assert tried(as_serving, world, hold_both(world), again({})) is None
+    for forged, rule in (
+        ({"receipt": {"schema": 1, "text": "all of it"}}, "receipt_form"),
+        ({"subject": "mallory", "receipt_digest": "0" * 64}, "receipt_row"),
+        ({"namespace_id": world["meadow"]}, "receipt_binding"),
+    ):
+        refusal = tried(as_serving, world, hold_both(world), again(forged))
+        assert refusal
+        assert (refusal.sqlstate, refusal.diag.message_primary) == ("LY011", rule)
 
 
 # --- T-NSLOCK --------------------------------------------------------------------------------------------------------

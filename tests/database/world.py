@@ -10,12 +10,14 @@ import psycopg
 from django.contrib.auth.models import User
 from psycopg import sql
 
+from archive import canonical
 from archive.lifecycle import Reason, State
 from archive.operations import host
 from archive.operations.flag import flag
 from archive.operations.migration import migrate
 from archive.operations.transition import promote
 from tests import cast, flushing
+from tests.operations.forgeries import forged
 
 Connection = psycopg.Connection[Any]
 
@@ -147,6 +149,8 @@ def write_again(connection: Connection, table: str, where: str, world: World, ch
             [table],
         )
     ]
+    if table == "archive_recall":
+        changes = {**_receipt_again(connection, changes), **changes}
     kept = {name: world.names.get(value[1:], value) if _refers(value) else value for name, value in changes.items()}
     statement = sql.SQL(
         "INSERT INTO {0} ({3}) SELECT {3} FROM (SELECT (jsonb_populate_record(old, {1}::jsonb)).* FROM {0} AS old"
@@ -158,6 +162,17 @@ def write_again(connection: Connection, table: str, where: str, world: World, ch
         sql.SQL(", ").join(columns),
     )
     return connection.execute(statement, world.names).rowcount
+
+
+def _receipt_again(connection: Connection, changes: dict[str, Any]) -> dict[str, Any]:
+    """What the row of a receipt repeats, once the receipt has this identity and the clock of this transaction."""
+    receipt, moment = (
+        connection.execute("SELECT receipt, clock_timestamp() FROM archive_recall LIMIT 1").fetchone() or ()
+    )
+    said = {"receipt_id": changes.get("id", receipt["receipt_id"]), "created_at": canonical.instant(moment)}
+    said |= {name: changes[name] for name in ("request_id", "subject") if name in changes}
+    made = forged(receipt, lambda one: one.update(said))
+    return {"receipt": made, **{name: made[name] for name in ("request_digest", "receipt_digest", "created_at")}}
 
 
 def _refers(value: Any) -> bool:

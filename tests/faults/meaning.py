@@ -68,6 +68,9 @@ def triggers() -> Iterator[Fault]:
         for rule, test in rules.items():
             place = f"trigger {table}.{rule}"
             yield Fault(place, Gutted(table, rule), (FENCES + test.format(rule=rule),), (place,))
+    written = "trigger archive_recall.semantic_truth"
+    forged = "tests/semantic/test_forged.py::test_no_forged_receipt_of_meaning_is_written_or_whole"
+    yield Fault(written, Gutted("archive_recall", "semantic_truth"), (forged,), (written,))
 
 
 def constraints() -> Iterator[Fault]:

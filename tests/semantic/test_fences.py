@@ -634,7 +634,7 @@ def test_every_fence_of_the_catalogue_has_its_case(as_owner, world):
         )
     }
     shared = {"a_nslock", "space", "nodelete", "derivation_identity"}
-    acting = {"invalidate", "semantic_invalidate", "scan"}
+    acting = {"invalidate", "semantic_invalidate", "semantic_truth", "scan"}
     assert rules == {*(rule for rule, *_ in TRIPS), *shared, *acting}
 
 
