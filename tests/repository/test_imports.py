@@ -21,7 +21,6 @@ BEGINNINGS = {
     "lychd.asgi": {"environment", "logging"},
     "lychd.bench.plain": {"environment", "logging"},
     "lychd.wsgi": {"environment", "logging"},
-    "lychd.bench.plain": {"logging"},
     "lychd.celery": {"environment", "path of imports"},
     "lychd.settings": {"logging"},
     "lychd.settings_test": {"environment"},
