@@ -906,7 +906,10 @@ def recall_faults() -> Iterator[Fault]:
             "WHERE",
             "test_the_threshold_is_exact",
         ),
-        ("coverage is not that of the generation", "_COVERAGE", "generation_id = %s", "generation_id <> %s", covered),
+        (
+            *("coverage is not that of the generation", "_COVERAGE"),
+            *("generation_id = %s), 0", "generation_id <> %s), 0", covered),
+        ),
         ("coverage is not that of the namespace", "_COVERAGE", "namespace_id = %s", "namespace_id <> %s", covered),
     ):
         yield Fault(f"semantic rank: {what}", Constant(f"{RANK}{name}", old, new), (RECALL + test,))
