@@ -28,7 +28,7 @@ HUNG_UP: Final = 499
 """The status of a line whose caller left before there was an answer, as nginx writes it."""
 REPEATS_SECONDS: Final = 60.0
 REPEATS_TOLD: Final = 100
-"""How many refusals of one kind strangers have a line for within those seconds; the others are counted."""
+"""How many requests of one kind strangers have a line for within those seconds; the others are counted."""
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
 # A pattern that takes any address is no address.
@@ -145,7 +145,7 @@ def _write(entry: Entry) -> None:
     for (of_method, of_route, of_status, of_code), more in _repeats.over():
         told = {"method": of_method, "route": of_route, "status": of_status, "code": of_code, "repeated": more}
         log.info("requests of strangers, not told one by one", extra=told)
-    if entry.principal is None and status >= 400 and not _repeats.told((method, route, status, entry.code)):
+    if entry.principal is None and not _repeats.told((method, route, status, entry.code)):
         return
     said: dict[str, Any] = {
         "method": method,
@@ -175,7 +175,7 @@ _Kind = tuple[str, str, int, str | None]
 
 
 class _Repeats:
-    """Refusals of strangers that are equal: so many lines a minute, and then the number of those that had none.
+    """Requests of strangers that are equal: so many lines a minute, and then the number of those that had none.
 
     A kind is a method, a route, a status and a code, so there are few, however many strangers come.
     """

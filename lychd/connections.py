@@ -24,7 +24,7 @@ IDLE_SECONDS: Final = 75
 """How long a connection may rest between two requests: longer than a proxy keeps its own."""
 WRITE_SECONDS: Final = 20.0
 """How long a peer may read nothing of what it asked for."""
-GRACE_SECONDS: Final = 0.15
+GRACE_SECONDS: Final = 0.25
 """How long a connection may keep us waiting before it may have to make room for another."""
 CLOSE_SECONDS: Final = 5.0
 """How long what was written last may take to leave a connection that is closed."""
@@ -33,6 +33,8 @@ BURST: Final = 32
 _RESERVED: Final = 4 * BURST
 """Descriptors that connections leave alone: for the database, the log, files, and connections that just close."""
 _MOST: Final = 4_096
+# The kernel would take megabytes of an answer that nobody reads, and filling them would keep the process busy.
+_SEND_BUFFER: Final = 128 * 1024
 _SWEEP_SECONDS: Final = 1.0
 # How soon it is looked again after no connection could make room, and after no descriptor was left.
 _FULL_SECONDS: Final = 0.02
@@ -219,6 +221,7 @@ class Listener:
                 # Anything else is a line that is empty, or a caller who has gone.
                 return
             connection.settimeout(0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
             self._loop.create_task(self._greet(connection))
 
     async def _greet(self, connection: socket.socket) -> None:

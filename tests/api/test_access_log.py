@@ -300,6 +300,14 @@ def test_strangers_fill_no_log(anonymous, api, lines, monkeypatch):
     assert (counted["route"], counted["status"], counted["repeated"]) == ("/api/v1/ns/<str:ns>/notes", 401, 7)
 
 
+def test_nor_with_what_they_are_given(client, lines, monkeypatch, db):
+    """A file that is asked for over and over would fill it as well."""
+    monkeypatch.setattr(access_log, "_repeats", access_log._Repeats(seconds=3600, most=3))
+    for _ in range(10):
+        assert client.get("/sign-in").status_code == 200
+    assert [line["status"] for line in lines("request")] == [200] * 3
+
+
 def test_the_rings_are_in_their_order():
     from lychd.asgi import application
 
