@@ -158,6 +158,11 @@ def authorizer() -> Authorizer:
     return made
 
 
+def grants_decide() -> bool:
+    """Say whether the built-in authorizer answers, so that rows of `lychd_grant` say where to look."""
+    return type(authorizer()) is GrantAuthorizer
+
+
 def decide(questions: Sequence[AuthorityQuestion], point: Point) -> list[bool]:
     """Ask all questions at one check point; the log has each refusal, and each act that was allowed to its end."""
     if not questions:

@@ -4,6 +4,7 @@ A binding is configuration. The namespace row is retained material and only the 
 here writes it. `BindingSource` is the port; two adapters stand beside it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Protocol
@@ -62,23 +63,32 @@ class BindingSource(Protocol):
     def find(self, namespace: str) -> Binding | None:
         """Return the binding served under this key, or None when it is not configured or disabled."""
 
+    def served(self, after: str, limit: int) -> "list[Binding]":
+        """Return at most so many of the bindings that are served, by key, behind this one."""
+
 
 class SettingsBindings:
     """A fixed few, from `LYCHD_ARCHIVE` itself: its own keys are the first binding, `namespaces` lists more."""
 
     def find(self, namespace: str) -> Binding | None:
+        return next((one for one in self._configured() if one.namespace == namespace), None)
+
+    def served(self, after: str, limit: int) -> list[Binding]:
+        found = {one.namespace: one for one in reversed(list(self._configured()))}
+        return [found[key] for key in sorted(found) if key > after][:limit]
+
+    def _configured(self) -> Iterator[Binding]:
         configured = require_profile()
         for one in (configured, *configured.get("namespaces", ())):
-            if one.get("namespace") == namespace:
-                return Binding(
-                    namespace=namespace,
+            if "namespace" in one:
+                yield Binding(
+                    namespace=one["namespace"],
                     owner=one["owner"],
                     policy_revision=one["policy_revision"],
                     text_configuration=one.get("text_configuration", limits.DEFAULT_TEXT_CONFIGURATION),
                     second_person=bool(one.get("second_person", False)),
                     generation=generation_named(one.get("generation", "default")),
                 )
-        return None
 
 
 class TableBindings:
@@ -87,6 +97,12 @@ class TableBindings:
     def find(self, namespace: str) -> Binding | None:
         row = ConfiguredBinding.served(namespace)
         return None if row is None else Binding(namespace, **row)
+
+    def served(self, after: str, limit: int) -> list[Binding]:
+        rows = ConfiguredBinding.objects.filter(disabled_at__isnull=True, namespace_key__gt=after)
+        fields = ("owner", "policy_revision", "text_configuration", "second_person", "generation")
+        found = rows.order_by("namespace_key").values("namespace_key", *fields)[:limit]
+        return [Binding(one.pop("namespace_key"), **one) for one in found]
 
 
 def require_profile() -> dict[str, Any]:

@@ -5,12 +5,12 @@ from typing import Final
 
 from django.db.models import Q
 
-from archive import authority, bindings, canonical, limits
+from archive import authority, bindings, canonical
 from archive.authority import Action, AuthorityQuestion, Caller, Point
 from archive.bindings import Binding
-from archive.models import Grant, Namespace
+from archive.models import Namespace
 from archive.refusals import AuthorityRefused
-from archive.transactions import reading
+from inspection.discovery import served_bindings
 
 ACTIONS: Final = (
     Action.INSPECT_METADATA,
@@ -33,16 +33,7 @@ class Scope:
     def of(cls, subject: str, point: Point) -> "Scope":
         """Ask for every action in every served namespace in which the subject holds a grant, all at once."""
         bindings.require_profile()
-        with reading():
-            keys = list(
-                Grant.current()
-                .filter(subject=subject, action__in=[action.value for action in ACTIONS])
-                .order_by("namespace_key")
-                .values_list("namespace_key", flat=True)
-                .distinct()[: limits.PAGE_SIZE_MAX]
-            )
-            source = bindings.source()
-            served = [binding for key in keys if (binding := source.find(key)) is not None]
+        served = served_bindings(subject, ACTIONS)
         asked = [(action, binding) for action in ACTIONS for binding in served]
         answers = authority.decide([_question(subject, *one) for one in asked], point)
         allowed: dict[Action, tuple[Binding, ...]] = dict.fromkeys(ACTIONS, ())

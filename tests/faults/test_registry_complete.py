@@ -99,9 +99,9 @@ def _said(module: str, call: ast.Call) -> str | None:
 # What looks like a fence and is none.
 NONE = {
     "archive.authority:Caller.in_namespace find": "the door; what it finds is compared under the hold",
-    "inspection.admin.scope:Scope.of find": "lists what is served; each row's own binding is compared with it",
     "archive.operations.management:_managed find": "asks in each namespace for itself; nothing of it is read",
-    "inspection.discovery:_served find": "lists what is configured; nothing is retained or held",
+    "inspection.discovery:served_bindings decide A0": "says where to look; each is asked about again there",
+    "inspection.discovery:_granted find": "lists what is configured; nothing is retained or held",
 }
 
 
