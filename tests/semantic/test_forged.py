@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from archive import forms
-from tests.operations.forgeries import FREE_WORDS, LEXICAL
-from tests.operations.test_forged import forged, written
+from tests.operations.forgeries import FREE_WORDS, LEXICAL, forged
+from tests.operations.test_forged import written
 from tests.semantic.test_l_recall import asked, shelf
 
 __all__ = ["shelf"]
