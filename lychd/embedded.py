@@ -50,7 +50,7 @@ from lychd.places import (
 from lychd.watch import Watch, Watched
 
 if TYPE_CHECKING:
-    from psycopg.sql import Composed
+    from psycopg.sql import SQL, Composed
 
 log = logging.getLogger(__name__)
 
@@ -485,7 +485,7 @@ def _ask(state: Path, question: str, value: str) -> bool:
         return connection.execute(question.encode(), [value]).fetchone() is not None
 
 
-def _as_superuser(state: Path, database: str, statements: Sequence["Composed"]) -> None:
+def _as_superuser(state: Path, database: str, statements: Sequence["SQL | Composed"]) -> None:
     import psycopg
 
     url = Server(state, socket_dir(state)).url(database, SUPERUSER)

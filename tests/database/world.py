@@ -166,9 +166,9 @@ def write_again(connection: Connection, table: str, where: str, world: World, ch
 
 def _receipt_again(connection: Connection, changes: dict[str, Any]) -> dict[str, Any]:
     """What the row of a receipt repeats, once the receipt has this identity and the clock of this transaction."""
-    receipt, moment = (
-        connection.execute("SELECT receipt, clock_timestamp() FROM archive_recall LIMIT 1").fetchone() or ()
-    )
+    found = connection.execute("SELECT receipt, clock_timestamp() FROM archive_recall LIMIT 1").fetchone()
+    assert found
+    receipt, moment = found
     said = {"receipt_id": changes.get("id", receipt["receipt_id"]), "created_at": canonical.instant(moment)}
     said |= {name: changes[name] for name in ("request_id", "subject") if name in changes}
     made = forged(receipt, lambda one: one.update(said))
