@@ -5,8 +5,14 @@ from datetime import datetime
 from typing import Any, Final, Self
 from uuid import UUID
 
+from django.db.models import BigIntegerField
+from django.db.models.expressions import RawSQL
+
 from archive import canonical
 from archive.models import LifecycleEvent, Note
+
+NUMBER: Final = RawSQL("archive_note.note_number", [], output_field=BigIntegerField())
+"""The number of a note, which rises in the order of intake, where one moment may stamp many notes."""
 
 METADATA: Final = (
     "id",

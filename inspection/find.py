@@ -5,21 +5,25 @@ is not looked for. Whole identifiers are found by index; beginnings of digests o
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Model, Q, QuerySet
 
 from archive import authority, canonical, limits
 from archive.authority import Action, Caller, Point
 from archive.gates import gate
 from archive.models import IntakeRequest, Namespace, Note, Recall, Source
+from archive.records import NUMBER
 from archive.refusals import AuthorityRefused
 from archive.requests import Checker
 from archive.transactions import snapshot
 from semantic.models import Derivation
+
+T = TypeVar("T", bound=Model)
 
 PREFIX_LEAST: Final = 8
 FOUND_MAX: Final = 10
@@ -100,16 +104,13 @@ def _whole(namespace: Namespace, allowed: set[Action], term: str) -> Iterator[Fo
 def _by_beginning(namespace: Namespace, allowed: set[Action], term: str) -> Iterator[Found]:
     digest = bool(_HEX.match(term))
     between = _between(term)
+    named = [] if between is None else [Q(id__range=between)]
     if Action.INSPECT_METADATA in allowed:
-        notes = Q(pk__in=[]) if between is None else Q(id__range=between)
-        if digest:
-            notes |= Q(text_digest__startswith=term) | Q(material_digest__startswith=term)
-        yield from map(_note, _notes(namespace, notes))
+        of_notes = Q(text_digest__startswith=term) | Q(material_digest__startswith=term)
+        yield from map(_note, _notes(namespace, *named, *([of_notes] if digest else [])))
     if Action.INSPECT_RECEIPT in allowed:
-        receipts = Q(pk__in=[]) if between is None else Q(id__range=between)
-        if digest:
-            receipts |= Q(receipt_digest__startswith=term) | Q(request_digest__startswith=term)
-        yield from map(_receipt, _receipts(namespace, receipts))
+        of_receipts = Q(receipt_digest__startswith=term) | Q(request_digest__startswith=term)
+        yield from map(_receipt, _receipts(namespace, *named, *([of_receipts] if digest else [])))
     if Action.INSPECT_DERIVATION in allowed and between is not None:
         yield from map(_derivation, _derivations(namespace, Q(id__range=between)))
 
@@ -129,30 +130,39 @@ def _between(term: str) -> tuple[UUID, UUID] | None:
     return UUID(digits.ljust(_UUID_DIGITS, "0")), UUID(digits.ljust(_UUID_DIGITS, "f"))
 
 
-def _notes(namespace: Namespace, named: Q) -> list[Note]:
-    rows = Note.objects.select_related("source").filter(named, namespace=namespace)
-    return list(
-        rows.only("id", "source__source_key", "source_revision", "state").order_by("created_at", "id")[:FOUND_MAX]
-    )
+def _notes(namespace: Namespace, *named: Q) -> list[Note]:
+    rows = Note.objects.select_related("source").filter(namespace=namespace).annotate(number=NUMBER)
+    rows = rows.only("id", "source__source_key", "source_revision", "state")
+    return _ordered(rows, named, attrgetter("number"))
 
 
 def _note(note: Note) -> Found:
     return Found("note", f"{note.source.source_key}, revision {note.source_revision}", note.state, note_id=note.id)
 
 
-def _receipts(namespace: Namespace, named: Q) -> list[Recall]:
-    rows = Recall.objects.filter(named, namespace=namespace).only("id", "request_id", "subject")
-    return list(rows.order_by("created_at", "id")[:FOUND_MAX])
+def _receipts(namespace: Namespace, *named: Q) -> list[Recall]:
+    rows = Recall.objects.filter(namespace=namespace).only("id", "request_id", "subject", "created_at")
+    return _ordered(rows, named, attrgetter("created_at", "id"))
 
 
 def _receipt(row: Recall) -> Found:
     return Found("receipt", row.request_id, f"asked by {row.subject}", request_id=row.request_id)
 
 
-def _derivations(namespace: Namespace, named: Q) -> list[Derivation]:
-    rows = Derivation.objects.filter(named, namespace=namespace).only("id", "note_id", "source_key", "state")
-    return list(rows.order_by("prepared_at", "id")[:FOUND_MAX])
+def _derivations(namespace: Namespace, *named: Q) -> list[Derivation]:
+    rows = Derivation.objects.filter(namespace=namespace)
+    rows = rows.only("id", "note_id", "source_key", "state", "prepared_at")
+    return _ordered(rows, named, attrgetter("prepared_at", "id"))
 
 
 def _derivation(row: Derivation) -> Found:
     return Found("derivation", str(row.id), f"{row.state}, of {row.source_key}", note_id=row.note_id)
+
+
+def _ordered(rows: "QuerySet[T]", named: Sequence[Q], key: Callable[[T], Any]) -> list[T]:
+    """Take what each of these conditions finds by its index, and order it here.
+
+    Told to order a few rows, the planner walks the whole list in that order instead of looking any of them up.
+    """
+    found = {row.pk: row for one in named for row in rows.filter(one)[:FOUND_MAX]}
+    return sorted(found.values(), key=key)

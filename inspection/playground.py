@@ -11,7 +11,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
-from django.db.models.expressions import RawSQL
 
 from archive import canonical, fitting, lexical, limits
 from archive.authority import Action, Caller
@@ -20,7 +19,7 @@ from archive.lifecycle import LexicalState, State
 from archive.limits import CUT_OFF_NOTES, CUT_OFF_SHARE
 from archive.models import Namespace, Note
 from archive.operations import management
-from archive.records import METADATA, NoteRecord
+from archive.records import METADATA, NUMBER, NoteRecord
 from archive.refusals import AuthorityRefused, CapabilityNotReady, NamespaceNotServed
 from archive.requests import LexicalRecall
 from inspection.reads import _read
@@ -164,7 +163,7 @@ def _expected(namespace: Namespace, expected: UUID | str | None) -> list[Note]:
     if isinstance(expected, UUID):
         return list(rows.filter(id=expected))
     named = rows.filter(source__namespace=namespace, source__source_key=expected)
-    return list(named.order_by(RawSQL("archive_note.note_number", []))[:REVISIONS_MOST])
+    return list(named.order_by(NUMBER)[:REVISIONS_MOST])
 
 
 _SHARED: Final = """

@@ -13,16 +13,15 @@ from operator import itemgetter
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
-from django.db.models.expressions import RawSQL
-from django.db.models.functions import TruncDate
+from django.db import connection
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from archive import canonical, lexical, limits, receipts
 from archive.authority import Action, Caller, Point
-from archive.lifecycle import Cause, LexicalState, State
+from archive.lifecycle import LexicalState, State
 from archive.models import IntakeRequest, LifecycleEvent, Namespace, Note, Recall
-from archive.records import METADATA, EventRecord, NoteRecord
+from archive.records import METADATA, NUMBER, EventRecord, NoteRecord
 from archive.refusals import Fault, InvalidRequest, ReceiptAbsent, RecordAbsent
 from archive.requests import Checker, well_formed
 from archive.transactions import snapshot
@@ -55,14 +54,14 @@ def list_notes(
     state: State | None = None,
     source_key: str | None = None,
 ) -> Page[NoteRecord]:
-    """List notes by time of intake, oldest first; an absent namespace lists empty (R-L-130..137)."""
+    """List notes in the order of intake, oldest first; an absent namespace lists empty (R-L-130..137)."""
     if source_key is not None:
         check = Checker()
         check.identifier("/source_key", source_key)
         check.settle()
     filters = {"list": "notes", "state": None if state is None else state.value, "source_key": source_key}
     listed = List.of(caller, filters)
-    after = listed.after_moment(page)
+    after = listed.after_number(page)
 
     def look(namespace: Namespace | None) -> Page[NoteRecord]:
         if namespace is None:
@@ -72,7 +71,7 @@ def list_notes(
             rows = rows.filter(state=state.value)
         if source_key is not None:
             rows = rows.filter(source__namespace=namespace, source__source_key=source_key)
-        return _by_time(rows, page, listed, after)
+        return _in_order(rows, page, listed, after)
 
     return _read(caller, Action.INSPECT_METADATA, {**filters, **page.as_keys()}, look)
 
@@ -81,13 +80,13 @@ def list_own_intakes(caller: Caller, page: PageRequest) -> Page[NoteRecord]:
     """List the notes that this subject took in itself, with what became of them (0.14)."""
     filters = {"list": "own_intakes"}
     listed = List.of(caller, filters)
-    after = listed.after_moment(page)
+    after = listed.after_number(page)
 
     def look(namespace: Namespace | None) -> Page[NoteRecord]:
         if namespace is None:
             return Page((), None)
         rows = _metadata(namespace).filter(admitted_subject=caller.subject)
-        return _by_time(rows, page, listed, after)
+        return _in_order(rows, page, listed, after)
 
     return _read(caller, Action.LIST_OWN_INTAKES, {**filters, **page.as_keys()}, look)
 
@@ -147,8 +146,7 @@ def own_standings(caller: Caller, source_keys: Sequence[str]) -> dict[str, Stand
                 source__namespace=namespace,
                 source__source_key__in=keys["source_keys"],
             )
-            # The number rises in the order of intake, where one moment may stamp many notes.
-            .order_by("source_id", RawSQL("archive_note.note_number", []))
+            .order_by("source_id", NUMBER)
             .values_list("source__source_key", "source_revision", "text_digest", "state")
         )
         return {
@@ -159,16 +157,14 @@ def own_standings(caller: Caller, source_keys: Sequence[str]) -> dict[str, Stand
     return _read(caller, Action.LIST_OWN_INTAKES, keys, look)
 
 
-def _by_time(
-    rows: QuerySet[Note], page: PageRequest, listed: List, after: tuple[datetime, UUID] | None
-) -> Page[NoteRecord]:
-    """Walk (created_at, id): within a namespace intakes commit in this order, so no row is skipped or repeated."""
+def _in_order(rows: QuerySet[Note], page: PageRequest, listed: List, after: int | None) -> Page[NoteRecord]:
+    """Walk the numbers: within a namespace intakes commit in this order, so no row is skipped or repeated."""
+    rows = rows.annotate(number=NUMBER)
     if after is not None:
-        moment, last_id = after
-        rows = rows.filter(Q(created_at__gt=moment) | Q(created_at=moment, id__gt=last_id), created_at__gte=moment)
-    found = list(rows.order_by("created_at", "id")[: page.limit + 1])
+        rows = rows.filter(number__gt=after)
+    found = list(rows.order_by("number")[: page.limit + 1])
     shown = found[: page.limit]
-    cursor = listed.at_moment(shown[-1].created_at, shown[-1].id) if len(found) > page.limit else None
+    cursor = listed.at_number(shown[-1].number) if len(found) > page.limit else None  # type: ignore[attr-defined]
     return Page(tuple(NoteRecord.of(note) for note in shown), cursor)
 
 
@@ -392,11 +388,11 @@ def overview(caller: Caller) -> Overview:
         counts = {state.value: 0 for state in State}
         if namespace is None:
             return Overview(counts, None, ())
-        rows = (
-            Note.objects.filter(namespace=namespace).values("state").annotate(n=Count("id")).values_list("state", "n")
-        )
-        counts.update(dict(rows))
-        oldest = Note.objects.filter(namespace=namespace, state=State.CANDIDATE).aggregate(at=Min("created_at"))["at"]
+        notes = Note.objects.filter(namespace=namespace)
+        # Whole rows are counted, so that the index of states alone is read.
+        counts.update(notes.values("state").annotate(n=Count("*")).values_list("state", "n"))
+        waiting = notes.filter(state=State.CANDIDATE).order_by(NUMBER)
+        oldest = waiting.values_list("created_at", flat=True).first()
         return Overview(counts, oldest, _checks(namespace, counts[State.PROMOTED]))
 
     return _read(caller, Action.INSPECT_METADATA, {"part": "overview"}, look)
@@ -430,32 +426,31 @@ class Day:
 _DECIDED: Final = (State.PROMOTED, State.ARCHIVED, State.REVOKED)
 DAYS_SHOWN: Final = 30
 
+# What the index `event_decided` holds is said in its own words; a day and a state are one stretch of it.
+_BY_DAY: Final = """
+SELECT day.place - 1, decided.state, (
+    SELECT count(*) FROM archive_lifecycle_event AS event
+    WHERE event.namespace_id = %s AND event.cause = 'explicit'
+      AND event.to_state IN ('promoted', 'archived', 'revoked')
+      AND event.to_state = decided.state AND event.created_at >= day.begins AND event.created_at < day.ends)
+FROM unnest(%s::timestamptz[], %s::timestamptz[]) WITH ORDINALITY AS day (begins, ends, place)
+CROSS JOIN unnest(%s::text[]) AS decided (state)
+"""
+
 
 def decisions_by_day(caller: Caller) -> tuple[Day, ...]:
     """Count what people decided on each of the last thirty days; what a promotion archived with it is not counted."""
     today = timezone.localdate()
     days = [today - timedelta(days=back) for back in reversed(range(DAYS_SHOWN))]
+    bounds = [timezone.make_aware(datetime.combine(day, time.min)) for day in (*days, today + timedelta(days=1))]
 
     def look(namespace: Namespace | None) -> tuple[Day, ...]:
-        counted = {day: {state.value: 0 for state in _DECIDED} for day in days}
+        counted = [{state.value: 0 for state in _DECIDED} for _ in days]
         if namespace is not None:
-            begun = timezone.make_aware(datetime.combine(days[0], time.min))
-            rows = (
-                LifecycleEvent.objects.filter(
-                    namespace=namespace,
-                    created_at__gte=begun,
-                    cause=Cause.EXPLICIT.value,
-                    to_state__in=[state.value for state in _DECIDED],
-                )
-                .annotate(day=TruncDate("created_at"))
-                .values("day", "to_state")
-                .annotate(n=Count("id"))
-                .values_list("day", "to_state", "n")
-            )
-            for day, state, count in rows:
-                # One that the database stamped after midnight, when the page began before it, is of no day shown.
-                if day in counted:
-                    counted[day][state] = count
-        return tuple(Day(day, counted[day]) for day in days)
+            with connection.cursor() as cursor:
+                cursor.execute(_BY_DAY, [namespace.id, bounds[:-1], bounds[1:], [state.value for state in _DECIDED]])
+                for place, state, count in cursor.fetchall():
+                    counted[place][state] = count
+        return tuple(Day(day, counts) for day, counts in zip(days, counted, strict=True))
 
     return _read(caller, Action.INSPECT_METADATA, {"part": "decisions"}, look)

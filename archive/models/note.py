@@ -29,7 +29,8 @@ class Source(InNamespace):
 class Note(InNamespace):
     """One immutable revision of a source. Revocation nulls its text and leaves this row as the tombstone.
 
-    The column `note_number` (bigint identity, filled by the database) is what postings refer to; it is no model field.
+    The column `note_number` (bigint identity, filled by the database) is what postings refer to and lists are ordered
+    by. It is no model field, since no statement may bring one along; `archive.records.NUMBER` reads it.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)
@@ -83,10 +84,26 @@ class Note(InNamespace):
             ),
             models.CheckConstraint(name="note_public", condition=Q(classification=limits.CLASSIFICATION)),
         ]
+        # Those over `note_number`, which is no field, are made by migrations: `note_number_once`,
+        # `note_state_in_order`, `note_admitted_in_order`, `note_waiting`.
         indexes: ClassVar = [
-            models.Index(fields=["namespace", "created_at", "id"], name="note_keyset"),
-            models.Index(fields=["namespace", "state", "created_at", "id"], name="note_state_keyset"),
-            models.Index(fields=["namespace", "admitted_subject", "created_at", "id"], name="note_admitted_keyset"),
+            # Candidates that say what a promoted note says are met with it here.
+            models.Index(
+                fields=["namespace", "text_digest"],
+                condition=Q(state=State.PROMOTED.value),
+                name="note_promoted_text",
+            ),
+            # Digests are found by their beginning too, under any collation.
+            models.Index(
+                fields=["text_digest", "namespace"],
+                opclasses=["text_pattern_ops", "int8_ops"],
+                name="note_text_digest",
+            ),
+            models.Index(
+                fields=["material_digest", "namespace"],
+                opclasses=["text_pattern_ops", "int8_ops"],
+                name="note_material_digest",
+            ),
         ]
         triggers: ClassVar = [
             *triggers.of_memory(),
@@ -140,7 +157,18 @@ class LifecycleEvent(InNamespace):
                 | Q(cause=Cause.SUPERSEDED.value, caused_by_note__isnull=False),
             ),
         ]
-        indexes: ClassVar = [models.Index(fields=["namespace", "id"], name="event_keyset")]
+        indexes: ClassVar = [
+            models.Index(fields=["namespace", "id"], name="event_keyset"),
+            # Decisions are counted by day; what a promotion archived with it, and intakes, are none.
+            models.Index(
+                fields=["namespace", "to_state", "created_at"],
+                condition=Q(
+                    cause=Cause.EXPLICIT.value,
+                    to_state__in=[State.PROMOTED.value, State.ARCHIVED.value, State.REVOKED.value],
+                ),
+                name="event_decided",
+            ),
+        ]
         triggers: ClassVar = [
             *triggers.of_append_only_memory(),
             triggers.SameNamespace(

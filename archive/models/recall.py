@@ -36,7 +36,20 @@ class Recall(InNamespace):
                 ),
             ),
         ]
-        indexes: ClassVar = [models.Index(fields=["namespace", "created_at", "id"], name="recall_keyset")]
+        # `recall_missed`, which counts misses, is made by a migration.
+        indexes: ClassVar = [
+            models.Index(fields=["namespace", "created_at", "id"], name="recall_keyset"),
+            models.Index(
+                fields=["receipt_digest", "namespace"],
+                opclasses=["text_pattern_ops", "int8_ops"],
+                name="recall_receipt_digest",
+            ),
+            models.Index(
+                fields=["request_digest", "namespace"],
+                opclasses=["text_pattern_ops", "int8_ops"],
+                name="recall_request_digest",
+            ),
+        ]
         triggers: ClassVar = [
             *triggers.of_append_only_memory(),
             triggers.ReceiptTruth(name="truth", form=forms.LEXICAL),

@@ -143,10 +143,24 @@ class Beside(Protocol):
 _NOTE: Final = tuple(field.attname for field in Note._meta.concrete_fields if field.attname in (*METADATA, "text"))
 _LINE: Final = len(fields(Waiting))
 
-# See Note [One look]. The index `note_waiting` counts and walks the queue; only the lines in sight are read, and the
-# line of the place bears the notes and the events as well.
-_DESK: Final = f"""
-WITH waiting AS NOT MATERIALIZED (
+# Doubles are looked for once and their queue is walked in memory; any other queue is walked in its index alone.
+_ANY: Final = ("NOT MATERIALIZED", "")
+_SAME: Final = (
+    "MATERIALIZED",
+    """AND EXISTS (
+          SELECT FROM archive_note AS promoted
+          WHERE promoted.namespace_id = %(namespace)s AND promoted.state = 'promoted'
+            AND promoted.text_digest = note.text_digest)""",
+)
+
+
+def _statement(kept: str, alike: str) -> str:
+    """See Note [One look]. The index `note_waiting` counts and walks the queue; only the lines in sight are read.
+
+    The line of the place bears the notes and the events as well.
+    """
+    return f"""
+WITH waiting AS {kept} (
     -- The number rises in the order of intake, where one moment may stamp many notes.
     SELECT note.id, note.source_id, note.note_number
     FROM archive_note AS note
@@ -155,10 +169,7 @@ WITH waiting AS NOT MATERIALIZED (
           SELECT id FROM archive_source WHERE namespace_id = %(namespace)s AND source_key = %(source)s::text))
       AND (%(proposer)s::text IS NULL OR note.admitted_subject = %(proposer)s::text)
       AND (%(days)s::int IS NULL OR note.created_at <= statement_timestamp() - make_interval(days => %(days)s::int))
-      AND (NOT %(same)s::boolean OR EXISTS (
-          SELECT FROM archive_note AS promoted
-          WHERE promoted.namespace_id = %(namespace)s AND promoted.state = 'promoted'
-            AND promoted.text_digest = note.text_digest))
+      {alike}
       AND NOT note.id = ANY(%(put_off)s::uuid[])
 ),
 -- A note that was decided about is still a place to go on from; after the last one the queue begins again.
@@ -232,6 +243,9 @@ ORDER BY sight.place
 """  # noqa: S608 - the names are of columns
 
 
+_DESK: Final = {None: _statement(*_ANY), Alike.SAME: _statement(*_SAME)}
+
+
 def desk(
     caller: Caller,
     queue: Queue,
@@ -291,14 +305,13 @@ def _seen(namespace: Namespace, queue: Queue, at: UUID | None, put_off: Collecti
         "source": queue.source,
         "proposer": queue.proposer,
         "days": None if queue.age is None else _DAYS[queue.age],
-        "same": queue.similar is Alike.SAME,
         "put_off": list(put_off),
         "at": at,
         "before": BEFORE,
         "after": AFTER,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_DESK, values)
+        cursor.execute(_DESK[queue.similar], values)
         rows = cursor.fetchall()
     if not rows:
         return NOTHING_WAITS, None

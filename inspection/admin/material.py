@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from archive.authority import Action
 from archive.lifecycle import State
 from archive.models import Flag, IntakeRequest, LifecycleEvent, Namespace, Note, Recall, Source
+from archive.records import NUMBER
 from inspection.admin.cells import age_of, namespace, of_namespaces, pretty, time_of, whole, yes
 from inspection.admin.scope import Scope
 from inspection.admin.site import Table, column
@@ -79,7 +80,7 @@ TABLES: Final = (
             time_of("Revoked", "revoked_at"),
             column("Replaced by", "superseded_by_id", whole),
         ),
-        ("-namespace_id", "-created_at", "-id"),
+        ("-namespace_id", NUMBER.desc()),
         ("id", "source__source_key", "text_digest"),
         tuple(state.value for state in State),
     ),

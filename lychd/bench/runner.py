@@ -30,8 +30,10 @@ class Effort:
     rounds: int = 3
     load: Scale = field(default_factory=Scale)
     waiting: int = 10_000
-    listed: int = 200_000
+    listed: lists.Scale = field(default_factory=lists.Scale)
     visits: int = 60
+    baseline: bool = False
+    """Compare lists with themselves without their indexes, and not with little ones."""
 
 
 EFFORTS: Final = {
@@ -44,7 +46,7 @@ EFFORTS: Final = {
         seconds=0.5,
         rounds=1,
         waiting=300,
-        listed=1_200,
+        listed=lists.Scale(notes=1_200, namespaces=30),
         visits=2,
         load=Scale(
             writers=8, intakes=80, same=8, rounds=3, decisions=20, waiting=24, blocked_seconds=2.5, mixed_seconds=2.0
@@ -74,8 +76,10 @@ ONCE: Final[dict[str, Case]] = {
 # What fills namespaces of its own, which takes its time; asked for by its name alone.
 PAGES: Final[dict[str, Callable[[Texts, Effort, Progress], list[Figure]]]] = {
     "review": lambda chosen, effort, progress: review.measure(chosen, effort.waiting, effort.visits, progress),
-    "plans": lambda chosen, effort, progress: plans.measure(chosen, effort.listed, effort.questions, progress),
-    "lists": lambda chosen, effort, progress: lists.measure(effort.listed, effort.visits // 3 or 1, progress),
+    "plans": lambda chosen, effort, progress: plans.measure(chosen, effort.listed.notes, effort.questions, progress),
+    "lists": lambda chosen, effort, progress: lists.measure(
+        effort.listed, effort.visits // 3 or 1, progress, baseline=effort.baseline
+    ),
 }
 NAMES: Final = ("all", *AT_EVERY_SIZE, *ONCE, *PAGES)
 

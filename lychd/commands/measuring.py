@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,7 +62,7 @@ def bench(options: argparse.Namespace) -> Told:
                     options.name,
                     sizes=options.sizes or runner.SIZES,
                     folder=folder,
-                    effort=runner.EFFORTS[options.effort],
+                    effort=replace(runner.EFFORTS[options.effort], baseline=options.baseline),
                     progress=steps,
                 )
     except sets.SetError as error:

@@ -91,6 +91,11 @@ ENTRIES: Final = (
                 help="notes to measure at (default 1000,10000,50000; by meaning 100000 as well)",
             ),
             option("--texts", metavar="PATH", help="a reading set to cut texts and questions from"),
+            option(
+                "--baseline",
+                action="store_true",
+                help="lists: beside the same lists without the indexes of their growth, not beside little ones",
+            ),
             option("--effort", choices=["small", "whole"], default="whole", help="small proves that all of it works"),
         ),
         about=BENCH_ABOUT,
