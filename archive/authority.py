@@ -21,7 +21,7 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from archive import bindings, limits
-from archive.bindings import Binding
+from archive.bindings import Binding, TableBindings
 from archive.gates import gate
 from archive.models import Grant, Principal
 from archive.models.host import GrantKey
@@ -159,8 +159,8 @@ def authorizer() -> Authorizer:
 
 
 def grants_decide() -> bool:
-    """Say whether the built-in authorizer answers, so that rows of `lychd_grant` say where to look."""
-    return type(authorizer()) is GrantAuthorizer
+    """Say whether rows of `lychd_grant` alone say where to look: the built-in authorizer, over the host's bindings."""
+    return type(authorizer()) is GrantAuthorizer and isinstance(bindings.source(), TableBindings)
 
 
 def decide(questions: Sequence[AuthorityQuestion], point: Point) -> list[bool]:

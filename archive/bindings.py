@@ -4,7 +4,7 @@ A binding is configuration. The namespace row is retained material and only the 
 here writes it. `BindingSource` is the port; two adapters stand beside it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Protocol
@@ -63,8 +63,11 @@ class BindingSource(Protocol):
     def find(self, namespace: str) -> Binding | None:
         """Return the binding served under this key, or None when it is not configured or disabled."""
 
-    def served(self, after: str, limit: int) -> "list[Binding]":
-        """Return at most so many of the bindings that are served, by key, behind this one."""
+    def find_all(self, namespaces: "Collection[str]") -> "dict[str, Binding]":
+        """Return the bindings that are served under these keys, in one read."""
+
+    def served(self, after: str, limit: int, starting: str = "") -> "list[Binding]":
+        """Return at most so many of the bindings that are served, by key, behind this one, whose keys begin so."""
 
 
 class SettingsBindings:
@@ -73,9 +76,12 @@ class SettingsBindings:
     def find(self, namespace: str) -> Binding | None:
         return next((one for one in self._configured() if one.namespace == namespace), None)
 
-    def served(self, after: str, limit: int) -> list[Binding]:
+    def find_all(self, namespaces: Collection[str]) -> dict[str, Binding]:
+        return {key: binding for key in namespaces if (binding := self.find(key)) is not None}
+
+    def served(self, after: str, limit: int, starting: str = "") -> list[Binding]:
         found = {one.namespace: one for one in reversed(list(self._configured()))}
-        return [found[key] for key in sorted(found) if key > after][:limit]
+        return [found[key] for key in sorted(found) if key > after and key.startswith(starting)][:limit]
 
     def _configured(self) -> Iterator[Binding]:
         configured = require_profile()
@@ -98,11 +104,24 @@ class TableBindings:
         row = ConfiguredBinding.served(namespace)
         return None if row is None else Binding(namespace, **row)
 
-    def served(self, after: str, limit: int) -> list[Binding]:
-        rows = ConfiguredBinding.objects.filter(disabled_at__isnull=True, namespace_key__gt=after)
-        fields = ("owner", "policy_revision", "text_configuration", "second_person", "generation")
-        found = rows.order_by("namespace_key").values("namespace_key", *fields)[:limit]
-        return [Binding(one.pop("namespace_key"), **one) for one in found]
+    def find_all(self, namespaces: Collection[str]) -> dict[str, Binding]:
+        rows = ConfiguredBinding.objects.filter(namespace_key__in=namespaces, disabled_at__isnull=True)
+        return {binding.namespace: binding for binding in map(binding_of, rows)}
+
+    def served(self, after: str, limit: int, starting: str = "") -> list[Binding]:
+        return [binding_of(row) for row in ConfiguredBinding.further(after, starting, limit)]
+
+
+def binding_of(row: ConfiguredBinding) -> Binding:
+    """Read a row of the host table."""
+    return Binding(
+        row.namespace_key,
+        row.owner,
+        row.policy_revision,
+        row.text_configuration,
+        row.second_person,
+        generation=row.generation,
+    )
 
 
 def require_profile() -> dict[str, Any]:

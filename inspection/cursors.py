@@ -56,6 +56,11 @@ class List:
     def of(cls, caller: Caller, filters: dict[str, Any]) -> "List":
         return cls(canonical.lookup_digest("page", caller.namespace, {**filters, "subject": caller.subject}))
 
+    @classmethod
+    def of_subject(cls, subject: str, filters: dict[str, Any]) -> "List":
+        """The same of a list over all namespaces; no namespace is called so."""
+        return cls(canonical.lookup_digest("page", "*", {**filters, "subject": subject}))
+
     def after_moment(self, page: PageRequest) -> tuple[datetime, UUID] | None:
         """Open a cursor over (time, id); None on the first page."""
         if page.cursor is None:
@@ -72,6 +77,17 @@ class List:
             return None
         (number,) = self._open(page.cursor, (int,))
         return int(number)
+
+    def after_key(self, page: PageRequest) -> str | None:
+        """Open a cursor over keys of namespaces; None on the first page."""
+        if page.cursor is None:
+            return None
+        (key,) = self._open(page.cursor, (str,))
+        return str(key)
+
+    def at_key(self, key: str) -> str:
+        """Seal the place of a namespace in a list over keys."""
+        return self._seal([key])
 
     def at_moment(self, moment: datetime, row_id: UUID) -> str:
         """Seal the place of a row in a list over (time, id)."""

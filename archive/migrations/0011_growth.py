@@ -92,4 +92,36 @@ class Migration(migrations.Migration):
                 condition=Q(cause="explicit", to_state__in=["promoted", "archived", "revoked"]),
             ),
         ),
+        # Namespaces are gone through by their keys, in the order of bytes, for one subject or for all.
+        migrations.RemoveIndex(model_name="grant", name="grant_current"),
+        migrations.AddIndex(
+            model_name="grant",
+            index=models.Index(
+                fields=["subject", "namespace_key", "action"],
+                name="grant_current",
+                condition=Q(revoked_at__isnull=True),
+                opclasses=["text_ops", "text_pattern_ops", "text_ops"],
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="grant",
+            index=models.Index(
+                fields=["subject", "action", "namespace_key"],
+                name="grant_of_action",
+                condition=Q(revoked_at__isnull=True),
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="grant",
+            index=models.Index(fields=["namespace_key", "subject"], name="grant_of_namespace"),
+        ),
+        migrations.AddIndex(
+            model_name="configuredbinding",
+            index=models.Index(
+                fields=["namespace_key"],
+                name="binding_served",
+                condition=Q(disabled_at__isnull=True),
+                opclasses=["text_pattern_ops"],
+            ),
+        ),
     ]

@@ -42,6 +42,74 @@ SELECT EXISTS (
   AND EXISTS (SELECT FROM lychd_principal AS acting WHERE acting.subject = %s AND acting.active)
 """
 
+_BINDING: Final = (
+    "id",
+    "namespace_key",
+    "owner",
+    "policy_revision",
+    "text_configuration",
+    "generation",
+    "second_person",
+    "configured_by",
+    "configured_at",
+    "disabled_at",
+)
+# A scalar look-up with a limit stays one: turned into a join, it would be made for every key before the first is shown.
+_WALKED: Final = f"""
+WITH RECURSIVE held (key) AS (
+    (SELECT namespace_key FROM lychd_grant
+     WHERE subject = %(subject)s AND revoked_at IS NULL
+       AND namespace_key ~>~ %(after)s AND namespace_key ~>=~ %(starting)s
+     ORDER BY namespace_key USING ~<~ LIMIT 1)
+    UNION ALL
+    SELECT further.namespace_key FROM held CROSS JOIN LATERAL (
+        SELECT namespace_key FROM lychd_grant
+        WHERE subject = %(subject)s AND revoked_at IS NULL AND namespace_key ~>~ held.key
+        ORDER BY namespace_key USING ~<~ LIMIT 1
+    ) AS further
+    WHERE starts_with(held.key, %(starting)s)
+)
+SELECT {", ".join(f"served.{name}" for name in _BINDING)}
+FROM held CROSS JOIN LATERAL (
+    SELECT {", ".join(_BINDING)} FROM lychd_binding
+    WHERE namespace_key = held.key AND disabled_at IS NULL OFFSET 0
+) AS served
+WHERE starts_with(held.key, %(starting)s)
+  AND (SELECT true FROM lychd_grant AS own
+       WHERE own.subject = %(subject)s AND own.namespace_key = held.key
+         AND (%(action)s::text IS NULL OR own.action = %(action)s::text
+              AND own.owner = served.owner AND own.policy_revision = served.policy_revision)
+         AND own.revoked_at IS NULL AND own.valid_from <= clock_timestamp()
+         AND (own.valid_until IS NULL OR own.valid_until > clock_timestamp()) LIMIT 1)
+  AND (SELECT active FROM lychd_principal WHERE subject = %(subject)s)
+LIMIT %(limit)s
+"""  # noqa: S608 - the names are of columns
+_STANDING: Final = """
+SELECT acting.subject, found.key FROM unnest(%(subjects)s::text[]) AS acting (subject)
+CROSS JOIN LATERAL (
+    WITH RECURSIVE held (key) AS (
+        (SELECT namespace_key FROM lychd_grant
+         WHERE subject = acting.subject AND revoked_at IS NULL ORDER BY namespace_key USING ~<~ LIMIT 1)
+        UNION ALL
+        SELECT further.namespace_key FROM held CROSS JOIN LATERAL (
+            SELECT namespace_key FROM lychd_grant
+            WHERE subject = acting.subject AND revoked_at IS NULL AND namespace_key ~>~ held.key
+            ORDER BY namespace_key USING ~<~ LIMIT 1
+        ) AS further
+    )
+    SELECT held.key FROM held
+    WHERE (SELECT true FROM lychd_grant AS own
+           WHERE own.subject = acting.subject AND own.namespace_key = held.key AND own.revoked_at IS NULL
+             AND (own.valid_until IS NULL OR own.valid_until > clock_timestamp()) LIMIT 1)
+    LIMIT %(limit)s
+) AS found
+"""
+_FURTHER: Final = f"""
+SELECT {", ".join(_BINDING)} FROM lychd_binding
+WHERE disabled_at IS NULL AND namespace_key ~>~ %s AND namespace_key ~>=~ %s AND starts_with(namespace_key, %s)
+ORDER BY namespace_key USING ~<~ LIMIT %s
+"""  # noqa: S608 - the names are of columns
+
 _SERVED: Final = """
 SELECT owner, policy_revision, text_configuration, second_person, generation
 FROM lychd_binding WHERE namespace_key = %s AND disabled_at IS NULL
@@ -89,14 +157,42 @@ class Grant(models.Model):
         indexes: ClassVar = [
             models.Index(
                 fields=["subject", "namespace_key", "action"],
+                # In the order of bytes, so that keys that begin alike stand together under any collation.
+                opclasses=["text_ops", "text_pattern_ops", "text_ops"],
                 condition=Q(revoked_at__isnull=True),
                 name="grant_current",
-            )
+            ),
+            models.Index(
+                fields=["subject", "action", "namespace_key"],
+                condition=Q(revoked_at__isnull=True),
+                name="grant_of_action",
+            ),
+            models.Index(fields=["namespace_key", "subject"], name="grant_of_namespace"),
         ]
         triggers: ClassVar = [triggers.GrantFence(name="grant"), triggers.NoDelete(name="nodelete")]
 
     def __str__(self) -> str:
         return f"{self.subject} may {self.action} in {self.namespace_key}"
+
+    @classmethod
+    def walked(
+        cls, subject: str, *, action: str | None, after: str, starting: str, limit: int
+    ) -> "list[ConfiguredBinding]":
+        """The served namespaces in which a current grant allows an action under their binding, or anything, by key.
+
+        From one key to the next by the index: neither how many grants nor how many namespaces there are costs anything.
+        """
+        values = {"subject": subject, "action": action, "after": after, "starting": starting, "limit": limit}
+        with connection.cursor() as cursor:
+            cursor.execute(_WALKED, values)
+            return [ConfiguredBinding.from_db(cls._default_manager.db, _BINDING, row) for row in cursor.fetchall()]
+
+    @classmethod
+    def standing(cls, subjects: "list[str]", *, limit: int) -> "list[tuple[str, str]]":
+        """The namespaces in which each of these subjects holds a grant, or will once it begins; so many of each."""
+        with connection.cursor() as cursor:
+            cursor.execute(_STANDING, {"subjects": subjects, "limit": limit})
+            return list(cursor.fetchall())
 
     @classmethod
     def held(cls, wanted: "Collection[GrantKey]") -> "set[GrantKey]":
@@ -153,10 +249,32 @@ class ConfiguredBinding(models.Model):
     class Meta:
         db_table = "lychd_binding"
         constraints: ClassVar = [models.UniqueConstraint(fields=["namespace_key"], name="binding_namespace")]
+        # In the order of bytes, as grants are.
+        indexes: ClassVar = [
+            models.Index(
+                fields=["namespace_key"],
+                opclasses=["text_pattern_ops"],
+                condition=Q(disabled_at__isnull=True),
+                name="binding_served",
+            )
+        ]
         triggers: ClassVar = [triggers.NoDelete(name="nodelete"), triggers.BindingHistory(name="history")]
 
     def __str__(self) -> str:
         return self.namespace_key
+
+    @classmethod
+    def further(cls, namespace: str, starting: str, limit: int) -> "list[ConfiguredBinding]":
+        """The served ones under the next keys that begin so, in the order of their bytes."""
+        return list(cls._default_manager.raw(_FURTHER, [namespace, starting, starting, limit]))
+
+    @classmethod
+    def granted(cls, subject: str, action: str) -> "models.QuerySet[ConfiguredBinding]":
+        """Those in which a current grant of a subject allows an action: what `Grant.held` says, for all at once."""
+        under = {name: OuterRef(name) for name in ("namespace_key", "owner", "policy_revision")}
+        return cls._default_manager.filter(
+            Exists(Grant.current().filter(subject=subject, action=action, **under)), disabled_at__isnull=True
+        )
 
     @classmethod
     def served(cls, namespace: str) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from django.db.models import Q
 
 from archive import authority, bindings, canonical, limits
-from archive.authority import Action, AuthorityQuestion, Caller, Point
+from archive.authority import Action, Caller, Point
 from archive.bindings import Binding, TableBindings
 from archive.models import ConfiguredBinding, Grant, Principal, Role, Token
 from archive.models.columns import CLOCK
@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 DAYS_MAX: Final = 3_650
 _CONFIGURED: Final = ("owner", "policy_revision", "text_configuration", "second_person", "generation")
+NAMESPACES_ASKED: Final = 1_000
+"""In so many namespaces at most is somebody asked about at once. Who holds grants in more gets tokens from the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def end_token(caller: Caller, prefix: str) -> Token:
     def act() -> Token:
         with reading():
             found = Token.objects.filter(prefix=prefix, revoked_at__isnull=True).select_related("principal").first()
-        if found is None or caller.namespace not in _namespaces_of([found.principal.subject])[found.principal.subject]:
+        if found is None or not _stands_in(found.principal.subject, caller.namespace):
             raise RecordAbsent
         _require_everywhere(caller, found.principal.subject, Point.A0)
         return host.revoke_token(prefix)
@@ -225,35 +227,50 @@ def _standing() -> Q:
     return Q(revoked_at__isnull=True) & (Q(valid_until__isnull=True) | Q(valid_until__gt=CLOCK))
 
 
+def _stands_in(subject: str, namespace: str) -> bool:
+    with reading():
+        return Grant.objects.filter(_standing(), subject=subject, namespace_key=namespace).exists()
+
+
 def _namespaces_of(subjects: Iterable[str]) -> dict[str, set[str]]:
+    """The namespaces in which each of them holds or will hold anything, one more than may be asked about at most."""
     found: dict[str, set[str]] = {subject: set() for subject in subjects}
     with reading():
-        rows = list(
-            Grant.objects.filter(_standing(), subject__in=list(found))
-            .values_list("subject", "namespace_key")
-            .distinct()
-        )
-    for subject, key in rows:
-        found[subject].add(key)
+        for subject, key in Grant.standing(list(found), limit=NAMESPACES_ASKED + 1):
+            found[subject].add(key)
     return found
 
 
 def _managed(caller: Caller, keys: set[str], point: Point) -> set[str]:
     """Of these namespaces, those in which the caller may grant; one that is not served has nobody to ask."""
-    asked: list[AuthorityQuestion] = []
-    for key in sorted(keys):
-        with reading():
-            binding = bindings.source().find(key)
-        if binding is not None:
-            about = canonical.lookup_digest(Action.GRANT, key, {"part": "tokens"})
-            asked.append(Caller(caller.subject, binding).asks(Action.GRANT, about=about).asked)
+    with reading():
+        served = bindings.source().find_all(keys)
+    asked = [
+        Caller(caller.subject, served[key])
+        .asks(Action.GRANT, about=canonical.lookup_digest(Action.GRANT, key, {"part": "tokens"}))
+        .asked
+        for key in sorted(served)
+    ]
     answers = authority.decide(asked, point)
     return {question.namespace for question, yes in zip(asked, answers, strict=True) if yes}
 
 
+def _few(namespaces: dict[str, set[str]]) -> set[str]:
+    """As many of these namespaces as may be asked about at once, of one subject after another, all of it or nothing."""
+    taken: set[str] = set()
+    for keys in namespaces.values():
+        if len(taken | keys) <= NAMESPACES_ASKED:
+            taken |= keys
+    return taken
+
+
 def _require_everywhere(caller: Caller, subject: str, point: Point) -> None:
     keys = _namespaces_of([subject])[subject]
-    if caller.namespace not in keys or _managed(caller, keys, point) != keys:
+    if (
+        not _stands_in(subject, caller.namespace)
+        or len(keys) > NAMESPACES_ASKED
+        or _managed(caller, keys, point) != keys
+    ):
         raise AuthorityRefused
 
 
@@ -282,7 +299,7 @@ def _people(caller: Caller, after: str | None) -> People:
             .order_by("id")
         )
     namespaces = _namespaces_of(shown)
-    managed = _managed(caller, set().union(*namespaces.values()), Point.A0)
+    managed = _managed(caller, _few(namespaces), Point.A0)
     return People(
         people=tuple(
             _person(

@@ -20,7 +20,7 @@ from archive.authority import Action, Point
 from archive.curation.door import signed_in
 from archive.gates import gate
 from archive.refusals import AuthorityRefused, InvalidRequest, RecordAbsent
-from archive.transactions import read_only
+from archive.transactions import read_only, reading
 from inspection.admin.scope import Scope
 
 Column = Callable[[Any], object]
@@ -73,6 +73,8 @@ class Shown(HttpRequest):
     """A request behind the door of the admin."""
 
     scope: Scope
+    rows: Callable[[], tuple["Table", list[Any]]]
+    """What the page showed, once it was written out."""
 
 
 class Counted(Paginator):  # type: ignore[type-arg]
@@ -121,7 +123,8 @@ class LookingSite(admin.AdminSite):
         return page
 
     def _looked_at(self, view: Callable[..., Any], request: Any, subject: str, named: dict[str, Any]) -> HttpResponse:
-        request.scope = Scope.of(subject, Point.A0)
+        chosen = request.GET.get(InNamespace.parameter_name) or None
+        request.scope = Scope.of(subject, Point.A0, chosen)
         try:
             with read_only():
                 response: HttpResponse = view(request, **named)
@@ -135,7 +138,7 @@ class LookingSite(admin.AdminSite):
         except SuspiciousOperation:
             raise InvalidRequest from None
         gate("admin.A2")
-        if Scope.of(subject, Point.A2) != request.scope:
+        if Scope.of(subject, Point.A2, chosen) != request.scope or not _still_shown(request):
             raise AuthorityRefused
         return response
 
@@ -147,6 +150,29 @@ class LookingSite(admin.AdminSite):
                 for model, looked_at in self._registry.items()
             ),
         ]
+
+
+def _still_shown(request: Any) -> bool:
+    """Whether every row that a page shows is one that may be looked at now."""
+    if not hasattr(request, "rows"):
+        return True
+    table, rows = request.rows()
+    with reading():
+        standing = table.rows(request.scope, table.action).order_by().filter(pk__in=[row.pk for row in rows]).count()
+    return bool(standing == len(rows))
+
+
+class InNamespace(admin.SimpleListFilter):
+    """The namespace in the address, to which the scope of the request is narrowed already."""
+
+    title = "namespace"
+    parameter_name = "namespace"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return []
+
+    def queryset(self, request: HttpRequest, queryset: "QuerySet[Any]") -> "QuerySet[Any]":
+        return queryset
 
 
 class InState(admin.SimpleListFilter):
@@ -184,10 +210,10 @@ class Looking(admin.ModelAdmin):  # type: ignore[type-arg]
     # --- who may ----------------------------------------------------------------------------------------------------
 
     def has_module_permission(self, request: Any) -> bool:
-        return bool(request.scope.bindings(self.table.action))
+        return self.table.action in request.scope.actions
 
     def has_view_permission(self, request: Any, obj: Any = None) -> bool:
-        return bool(request.scope.bindings(self.table.action))
+        return self.table.action in request.scope.actions
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -200,7 +226,7 @@ class Looking(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
         """No address compares a column: `?text__startswith=` would tell a text letter by letter."""
-        return lookup == InState.parameter_name and bool(self.table.states)
+        return lookup in {one.parameter_name for one in self.get_list_filter(request)}
 
     def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
         return False
@@ -216,7 +242,9 @@ class Looking(admin.ModelAdmin):  # type: ignore[type-arg]
             raise PermissionDenied
         given = _read(self.opts.pk, object_id)
         rows = self._selecting(request, (*self.table.columns, *self.table.more))
-        return None if given is None else rows.filter(pk=given).first()
+        found = None if given is None else rows.filter(pk=given).first()
+        request.rows = lambda: (self.table, [] if found is None else [found])
+        return found
 
     def _selecting(self, request: Any, columns: tuple[Column, ...]) -> "QuerySet[Any]":
         wanted = [one.where for one in columns]  # type: ignore[attr-defined]
@@ -253,8 +281,8 @@ class Looking(admin.ModelAdmin):  # type: ignore[type-arg]
     def get_search_fields(self, request: HttpRequest) -> Any:
         return self.table.found_by
 
-    def get_list_filter(self, request: HttpRequest) -> Any:
-        return (InState,) if self.table.states else ()
+    def get_list_filter(self, request: HttpRequest | None) -> Any:
+        return (InNamespace, InState) if self.table.states else (InNamespace,)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return (*self.table.columns, *self.table.more)
@@ -262,14 +290,22 @@ class Looking(admin.ModelAdmin):  # type: ignore[type-arg]
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return (*self.table.columns, *self.table.more)
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        shown = {"title": self.table.name, "table": self.table, "listed_max": LISTED_MAX}
+    def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
+        shown = {
+            "title": self.table.name,
+            "table": self.table,
+            "listed_max": LISTED_MAX,
+            "chosen": request.scope.chosen,
+            "cut": request.scope.cut,
+            "asked_max": limits.PAGE_SIZE_MAX,
+        }
         if "e" in request.GET:
             raise SuspiciousOperation
         response = super().changelist_view(request, shown)
         if response.status_code == 302:
             # The framework sends a wrong filter back without it; an address that asks wrongly is refused here.
             raise SuspiciousOperation
+        request.rows = lambda: (self.table, list(response.context_data["cl"].result_list))
         return response
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:

@@ -135,6 +135,7 @@ CONFIGURATION: Final = schema.component(
                 ),
                 limits.PAGE_SIZE_MAX,
             ),
+            "next_cursor": CURSOR_OR_NULL,
         },
         description="What is configured; nothing about material that is retained already.",
     ),

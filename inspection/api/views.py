@@ -228,13 +228,17 @@ class Receipts(ArchiveView):
 class Configuration(ArchiveView):
     """Read the configuration."""
 
-    query: ClassVar[tuple[str, ...]] = ("namespace",)
+    query: ClassVar[tuple[str, ...]] = ("namespace", "limit", "cursor")
 
     @description.operation(
         "readConfiguration",
-        {200: ("The profile and its bindings.", schema.CONFIGURATION)},
+        {200: ("The profile, and its bindings in the order of their keys.", schema.CONFIGURATION)},
         tag="configuration",
-        parameters=[OpenApiParameter("namespace", shapes.ADDRESS_KEY, OpenApiParameter.QUERY)],
+        parameters=[
+            OpenApiParameter("namespace", shapes.ADDRESS_KEY, OpenApiParameter.QUERY),
+            description.LIMIT,
+            description.CURSOR,
+        ],
         refuses=(refusals.NamespaceNotServed,),
     )
     def get(self, request: Request) -> Response:
@@ -242,7 +246,7 @@ class Configuration(ArchiveView):
         namespace = request.query_params.get("namespace")
         if namespace is not None and not re.match(limits.ADDRESS_KEY_PATTERN, namespace):
             raise AuthorityRefused
-        return Response(discovery.configuration(subject_of(request), namespace))
+        return Response(discovery.configuration(subject_of(request), namespace, _page(request)))
 
 
 class InterfaceProjection(ArchiveView):

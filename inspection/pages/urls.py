@@ -11,6 +11,7 @@ _NS: Final = "ns/<key:ns>"
 
 urlpatterns: list[URLPattern] = [
     path("", views.door, name="door"),
+    path("namespaces", views.namespaces, name="namespaces"),
     path("sign-in", sign.SignIn.as_view(), name="sign-in"),
     path("sign-out", sign.SignOut.as_view(), name="sign-out"),
     path(_NS, views.home, name="home"),

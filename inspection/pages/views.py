@@ -6,7 +6,8 @@ from uuid import UUID, uuid4
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import get_script_prefix
+from django.urls import get_script_prefix, reverse
+from django.utils.http import urlencode
 from django.views.decorators.csrf import csrf_exempt
 
 from archive import canonical, limits
@@ -28,20 +29,53 @@ from archive.refusals import (
 from archive.requests import Checker
 from archive.visible import visible
 from inspection import discovery, interface, reads
+from inspection.admin.tables import TABLES
 from inspection.cursors import PageRequest
 from inspection.generations import Progress, named_generation, progress
+from inspection.namespaces import choose
+from inspection.templatetags.showing import LEADS_TO
 
 _LATEST: Final = 6
+_SERVED: Final = 8
+"""So many namespaces are offered on the first page; the page of namespaces has them all."""
 _GET: Final = ("GET", "HEAD")
 
 
 @signed_in(*_GET)
 def door(request: HttpRequest, subject: str) -> HttpResponse:
     """Lead on to the first namespace in which the subject holds a grant."""
-    served = discovery.served_namespaces(subject)
+    served = choose(subject, limit=1).keys
     if not served:
         raise AuthorityRefused
     return redirect("home", ns=served[0])
+
+
+@signed_in(*_GET)
+def namespaces(request: HttpRequest, subject: str) -> HttpResponse:
+    """Choose a namespace, by the beginning of its key or page by page, and go on in it where one was."""
+    asked = _query(request, {"starting", "after", "to"})
+    starting, to = asked.get("starting", ""), asked.get("to", "home")
+    tables = {f"{table.model._meta.app_label}_{table.model._meta.model_name}": table.name for table in TABLES}
+    if to not in (*LEADS_TO, *tables):
+        raise InvalidRequest([Fault("/to", "one of " + ", ".join([*LEADS_TO, *tables]))])
+    choice = choose(subject, starting=starting, after=asked.get("after", ""))
+    if not choice.keys and not starting:
+        raise AuthorityRefused
+    shown = {
+        "ways": [(key, _way(to, key)) for key in choice.keys],
+        "after": choice.after,
+        "starting": starting,
+        "beginning": "after" not in asked,
+        "to": to,
+        "leads_to": LEADS_TO.get(to) or tables[to],
+    }
+    return render(request, "pages/namespaces.html", shown)
+
+
+def _way(to: str, key: str) -> str:
+    if to in LEADS_TO:
+        return reverse(to, args=[key])
+    return reverse(f"admin:{to}_changelist") + "?" + urlencode({"namespace": key})
 
 
 @in_namespace(*_GET)
@@ -55,7 +89,7 @@ def home(request: HttpRequest, caller: Caller) -> HttpResponse:
     shown = {
         "ns": caller.namespace,
         "owner": caller.binding.owner,
-        "served": discovery.served_namespaces(caller.subject),
+        "served": choose(caller.subject, limit=_SERVED),
         "counts": overview.counts,
         "total": sum(overview.counts.values()),
         "waiting": overview.counts[State.CANDIDATE],

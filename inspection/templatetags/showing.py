@@ -22,6 +22,19 @@ _MEANING: Final = {
     State.ARCHIVED: "kept, no longer recalled",
     State.REVOKED: "text destroyed",
 }
+LEADS_TO: Final = {
+    "home": "Home",
+    "review": "Review",
+    "notes": "Notes",
+    "search": "Search",
+    "receipts": "Receipts",
+    "events": "Events",
+    "people": "People",
+    "configuration": "Configuration",
+    "generations": "Generations",
+    "find": "Find",
+}
+"""Pages that every namespace has: where a chosen one is entered."""
 _JOINT: Final = re.compile(r"(?<=[/:._-])")
 _BAR_WIDTH: Final = 640
 _BAR_LEAST: Final = 6
@@ -147,3 +160,9 @@ def state_bar(counts: Mapping[str, int]) -> dict[str, Any]:
         "width": max(x - 3, 1),
         "sentence": ", ".join(f"{counts[state]} {state.value}" for state in State),
     }
+
+
+@register.filter
+def entered_at(name: str | None) -> str:
+    """The page at which another namespace is entered from this one."""
+    return name if name in LEADS_TO else "home"

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from typing import Final
 
 from django.conf import settings
 
@@ -10,9 +11,12 @@ from archive.bindings import Binding, require_profile, source
 from archive.models import ConfiguredBinding
 from archive.refusals import AuthorityRefused, NamespaceNotServed
 from archive.transactions import reading
-from inspection.discovery import served_namespaces
+from inspection.namespaces import choose
 from lychd.commands.telling import UsageError
 from lychd.environment import gather
+
+_NAMED: Final = 10
+"""So many namespaces are named to whoever has to choose."""
 
 
 def caller(options: argparse.Namespace) -> Caller:
@@ -25,7 +29,7 @@ def caller(options: argparse.Namespace) -> Caller:
         raise AuthorityRefused
     namespace = options.namespace or _given("LYCHD_NAMESPACE")
     if not namespace:
-        served = served_namespaces(subject)
+        served = choose(subject, limit=_NAMED + 1).keys
         if len(served) != 1:
             raise UsageError(_choose(served))
         namespace = served[0]
@@ -40,7 +44,7 @@ def binding(options: argparse.Namespace) -> Binding:
             served = tuple(
                 ConfiguredBinding.objects.filter(disabled_at__isnull=True)
                 .order_by("namespace_key")
-                .values_list("namespace_key", flat=True)[:100]
+                .values_list("namespace_key", flat=True)[: _NAMED + 1]
             )
         if len(served) != 1:
             raise UsageError(_choose(served))
@@ -59,4 +63,5 @@ def _given(name: str) -> str:
 def _choose(served: tuple[str, ...]) -> str:
     if not served:
         return "say where: --namespace KEY, or set LYCHD_NAMESPACE. `lychd namespace configure` serves one."
-    return f"say where: --namespace KEY, or set LYCHD_NAMESPACE. There are: {', '.join(served)}."
+    more = " and more" if len(served) > _NAMED else ""
+    return f"say where: --namespace KEY, or set LYCHD_NAMESPACE. There are: {', '.join(served[:_NAMED])}{more}."

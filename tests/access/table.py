@@ -96,6 +96,7 @@ GET  sign-in                                               .                    
 POST sign-in                                               .                     +  +  +  +  +  +  +  +  +  | +  +  +  +  +  +  | .                .
 POST sign-out                                              .                     ?  ?  ?  ?  ?  ?  ?  ?  ?  | ?  ?  ?  ?  ?  ?  | .                .
 GET  /                                                     .                     ?  -  -  -  -  -  +  +  -  | +  +  +  +  +  +  | .                .
+GET  namespaces                                            .                     ?  -  -  -  -  -  +  +  -  | +  +  +  +  +  +  | .                .
 GET  ns/<key:ns>                                           inspect_metadata      ?  -  -  -  -  -  -  -  -  | -  -  +  +  +  -  | binding_mismatch +
 GET  ns/<key:ns>/review                                    review                ?  -  -  -  -  -  -  -  -  | -  -  +  -  -  -  | binding_mismatch +
 POST ns/<key:ns>/review/preview                            review                ?  -  -  -  -  -  -  -  -  | -  -  +  -  -  -  | binding_mismatch +

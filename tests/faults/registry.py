@@ -527,22 +527,47 @@ UNASKED: Final = (
 )
 
 ADMIN: Final = "tests/pages/test_admin.py::"
+NAMESPACES: Final = "tests/pages/test_namespaces.py::"
 
 LOOKED_AT: Final = (
     Fault(
+        "authority: the admin looks at no grant",
+        Code(
+            "inspection.admin.scope:_by_grants",
+            "frozenset(action for action, yes in allowed if yes)",
+            "frozenset(ACTIONS)",
+        ),
+        (f"{ADMIN}test_a_curator_sees_notes_and_neither_receipts_nor_grants",),
+    ),
+    Fault(
         "authority: the admin asks nobody",
         Code(
-            "inspection.admin.scope:Scope.of",
+            "inspection.admin.scope:_by_asking",
             "authority.decide([_question(subject, *one) for one in asked], point)",
             "[True] * len(asked)",
         ),
-        (f"{ADMIN}test_a_curator_sees_notes_and_neither_receipts_nor_grants",),
-        ("inspection.admin.scope:Scope.of decide",),
+        (f"{NAMESPACES}test_another_authorizer_says_what_the_admin_shows",),
+        ("inspection.admin.scope:_by_asking decide",),
+    ),
+    Fault(
+        "authority: the choice of namespaces asks nobody",
+        Code("inspection.namespaces:_asked", "authority.decide(questions, Point.A0)", "[True] * len(questions)"),
+        (f"{NAMESPACES}test_another_authorizer_says_what_there_is_to_choose",),
+        ("inspection.namespaces:_asked decide A0",),
     ),
     Fault(
         "authority: the admin does not ask again",
-        Code("inspection.admin.site:LookingSite._looked_at", "Scope.of(subject, Point.A2) != request.scope", "False"),
+        Code(
+            "inspection.admin.site:LookingSite._looked_at",
+            "Scope.of(subject, Point.A2, chosen) != request.scope or not _still_shown(request)",
+            "False",
+        ),
         (f"{ADMIN}test_a_grant_that_ends_while_a_page_is_read_takes_the_page_with_it",),
+    ),
+    Fault(
+        "authority: the admin does not look for its rows again",
+        Code("inspection.admin.site:_still_shown", "bool(standing == len(rows))", "True"),
+        (f"{NAMESPACES}test_a_grant_in_one_namespace_of_several_takes_its_rows_with_it",),
     ),
     Fault(
         "admin: a page is read beside other moments",
@@ -551,14 +576,14 @@ LOOKED_AT: Final = (
     ),
     Fault(
         "admin: rows under another binding are shown",
-        Code("inspection.admin.scope:Scope.namespaces", "binding_digest=binding.digest,", ""),
+        Code("inspection.admin.scope:Scope.namespaces", 'policy_revision=OuterRef("policy_revision"),', ""),
         (f"{ADMIN}test_a_namespace_retained_under_another_policy_shows_no_row",),
     ),
     Fault(
         "admin: an address compares any column",
         Code(
             "inspection.admin.site:Looking.lookup_allowed",
-            "lookup == InState.parameter_name and bool(self.table.states)",
+            "lookup in {one.parameter_name for one in self.get_list_filter(request)}",
             "True",
         ),
         (f"{ADMIN}test_no_address_compares_a_column[text__startswith=X]",),

@@ -99,9 +99,6 @@ def _said(module: str, call: ast.Call) -> str | None:
 # What looks like a fence and is none.
 NONE = {
     "archive.authority:Caller.in_namespace find": "the door; what it finds is compared under the hold",
-    "archive.operations.management:_managed find": "asks in each namespace for itself; nothing of it is read",
-    "inspection.discovery:served_bindings decide A0": "says where to look; each is asked about again there",
-    "inspection.discovery:_granted find": "lists what is configured; nothing is retained or held",
 }
 
 

@@ -30,6 +30,7 @@ from archive.operations.migration import migrate
 from archive.operations.resolution import resolve
 from archive.refusals import AuthorityRefused, NamespaceNotServed
 from inspection import discovery, reads
+from inspection.namespaces import choose
 from lychd import broker, embedded
 from tests import cast
 from tests.scenarios.acts import ACTS, READS, Scene, scene
@@ -71,7 +72,7 @@ def test_s080_the_door_is_shut_too(garden, settings, counts: Counts):
             lambda: Caller.in_namespace(None, cast.GARDEN),
             lambda: discovery.configuration("ivy"),
             lambda: discovery.configuration("ivy", cast.GARDEN),
-            lambda: discovery.served_namespaces("ivy"),
+            lambda: choose("ivy"),
         ):
             with refused(503, "profile_off"):
                 knock()
@@ -389,6 +390,7 @@ if settings.LYCHD_ARCHIVE["derivation"]:
     from uuid import uuid4
     from inspection import derivations
     from inspection.cursors import PageRequest
+from inspection.namespaces import choose
     from semantic.operations.generations import discover
     caller = Caller.in_namespace("omar", "garden")
     for read in (

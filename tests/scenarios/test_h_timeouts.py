@@ -18,6 +18,7 @@ from archive.refusals import OutcomeUnknown, Unavailable
 from archive.requests import Intake, LexicalRecall
 from inspection import discovery, reads
 from inspection.cursors import PageRequest
+from inspection.namespaces import choose
 from tests import cast
 from tests.scenarios.acts import ACTS, Scene, scene
 from tests.scenarios.counting import Counts, refused
@@ -174,7 +175,7 @@ def test_s124_without_a_database_the_door_says_so(garden, ivy):
         with refused(503, "storage_unavailable"):
             garden.caller("ivy")
         with refused(503, "storage_unavailable"):
-            discovery.served_namespaces("ivy")
+            choose("ivy")
         with refused(503, "storage_unavailable"):
             discovery.configuration("ivy")
     assert reads.list_notes(ivy, PageRequest()).items == ()
