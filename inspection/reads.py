@@ -164,7 +164,7 @@ def _in_order(rows: QuerySet[Note], page: PageRequest, listed: List, after: int 
         rows = rows.filter(number__gt=after)
     found = list(rows.order_by("number")[: page.limit + 1])
     shown = found[: page.limit]
-    cursor = listed.at_number(shown[-1].number) if len(found) > page.limit else None  # type: ignore[attr-defined]
+    cursor = listed.at_number(shown[-1].number) if len(found) > page.limit else None
     return Page(tuple(NoteRecord.of(note) for note in shown), cursor)
 
 

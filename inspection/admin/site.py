@@ -253,7 +253,7 @@ class Looking(admin.ModelAdmin):  # type: ignore[type-arg]
         return (rows.select_related(*related) if related else rows).order_by(*self.table.order)
 
     def get_search_results(
-        self, request: HttpRequest, queryset: "QuerySet[Any]", search_term: str
+        self, request: Any, queryset: "QuerySet[Any]", search_term: str
     ) -> "tuple[QuerySet[Any], bool]":
         """Find a row by a whole identifier; a part of one finds nothing."""
         term = search_term.strip()
@@ -301,7 +301,7 @@ class Looking(admin.ModelAdmin):  # type: ignore[type-arg]
         }
         if "e" in request.GET:
             raise SuspiciousOperation
-        response = super().changelist_view(request, shown)
+        response: Any = super().changelist_view(request, shown)
         if response.status_code == 302:
             # The framework sends a wrong filter back without it; an address that asks wrongly is refused here.
             raise SuspiciousOperation

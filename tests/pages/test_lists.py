@@ -3,8 +3,12 @@
 import pytest
 
 from archive import limits
+from archive.authority import Caller
 from archive.lifecycle import State
 from archive.operations import host
+from archive.operations.intake import intake_many
+from inspection import reads
+from inspection.cursors import List, PageRequest
 from tests import cast
 
 NS = f"/ns/{cast.GARDEN}"
@@ -163,3 +167,29 @@ def test_the_first_page_says_what_it_checked_and_how_it_is_mended(nursery, inspe
     assert "The index counts 7 promoted notes, and there are 1." in page
     assert "The words were cut by another lexer than this server has today." in page
     assert f"lychd lexical rebuild --namespace {cast.GARDEN}" in page
+
+
+def test_a_batch_is_listed_in_the_order_in_which_it_was_sent(alice, inspector):
+    """One moment stamps all of it."""
+    wanted = [cast.wanted(f"Bed {n}", source="bed", revision=str(n)) for n in range(limits.PAGE_SIZE_DEFAULT + 5)]
+    moments = {answer.given().note.created_at for answer in intake_many(alice, wanted)}
+    assert len(moments) < len(wanted)
+    sent = [one.source_revision for one in wanted]
+    first = inspector.get(f"{NS}/notes?source=bed")
+    link = told(first).split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
+    paged = [*first.context["page"].items, *inspector.get(f"{NS}/notes{link}").context["page"].items]
+    assert [note.source_revision for note in paged] == sent
+    assert [note.source_revision for note in inspector.get(f"{NS}/source?key=bed").context["page"].items] == sent
+    rows = inspector.get("/admin/archive/note/").context["cl"].result_list
+    assert [row.source_revision for row in rows] == sent[::-1][: limits.PAGE_SIZE_DEFAULT]
+    own = reads.list_own_intakes(alice, PageRequest(limit=limits.PAGE_SIZE_MAX)).items
+    assert [note.source_revision for note in own] == sent
+
+
+def test_a_cursor_of_the_order_by_moments_is_refused(alice, inspector):
+    note = cast.admitted(alice)
+    caller = Caller.in_namespace("ivy", cast.GARDEN)
+    earlier = List.of(caller, {"list": "notes", "state": None, "source_key": None}).at_moment(note.created_at, note.id)
+    answer = inspector.get(f"/api/v1/ns/{cast.GARDEN}/notes", {"cursor": earlier})
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["pointer"] == "/cursor"
