@@ -27,6 +27,7 @@ T = TypeVar("T", bound=Model)
 
 PREFIX_LEAST: Final = 8
 FOUND_MAX: Final = 10
+_LOOKED_AT: Final = 1_000
 
 _ACTIONS: Final = (Action.INSPECT_METADATA, Action.INSPECT_RECEIPT, Action.INSPECT_DERIVATION)
 _HEX: Final = re.compile(r"[0-9a-f]{8,64}\Z")
@@ -162,7 +163,7 @@ def _derivation(row: Derivation) -> Found:
 def _ordered(rows: "QuerySet[T]", named: Sequence[Q], key: Callable[[T], Any]) -> list[T]:
     """Take what each of these conditions finds by its index, and order it here.
 
-    Told to order a few rows, the planner walks the whole list in that order instead of looking any of them up.
+    Told to order a few rows, or to bring but a few, the planner walks the whole list instead of looking any of them up.
     """
-    found = {row.pk: row for one in named for row in rows.filter(one)[:FOUND_MAX]}
+    found = {row.pk: row for one in named for row in rows.filter(one)[:_LOOKED_AT]}
     return sorted(found.values(), key=key)

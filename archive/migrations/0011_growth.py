@@ -92,6 +92,18 @@ class Migration(migrations.Migration):
                 condition=Q(cause="explicit", to_state__in=["promoted", "archived", "revoked"]),
             ),
         ),
+        migrations.AddIndex(
+            model_name="lifecycleevent",
+            index=models.Index(fields=["namespace", "to_state", "id"], name="event_state_keyset"),
+        ),
+        migrations.AddIndex(
+            model_name="source",
+            index=models.Index(
+                fields=["source_key", "namespace"],
+                name="source_named",
+                opclasses=["text_pattern_ops", "int8_ops"],
+            ),
+        ),
         # Namespaces are gone through by their keys, in the order of bytes, for one subject or for all.
         migrations.RemoveIndex(model_name="grant", name="grant_current"),
         migrations.AddIndex(

@@ -20,6 +20,12 @@ class Source(InNamespace):
     class Meta:
         db_table = "archive_source"
         constraints: ClassVar = [models.UniqueConstraint(fields=["namespace", "source_key"], name="source_once")]
+        indexes: ClassVar = [
+            # One source is looked for in all namespaces of somebody.
+            models.Index(
+                fields=["source_key", "namespace"], opclasses=["text_pattern_ops", "int8_ops"], name="source_named"
+            ),
+        ]
         triggers: ClassVar = [*triggers.of_memory(), triggers.NoUpdate(name="append")]
 
     def __str__(self) -> str:
@@ -159,6 +165,7 @@ class LifecycleEvent(InNamespace):
         ]
         indexes: ClassVar = [
             models.Index(fields=["namespace", "id"], name="event_keyset"),
+            models.Index(fields=["namespace", "to_state", "id"], name="event_state_keyset"),
             # Decisions are counted by day; what a promotion archived with it, and intakes, are none.
             models.Index(
                 fields=["namespace", "to_state", "created_at"],

@@ -20,7 +20,7 @@ from archive.authority import Action, Point
 from archive.curation.door import signed_in
 from archive.gates import gate
 from archive.refusals import AuthorityRefused, InvalidRequest, RecordAbsent
-from archive.transactions import read_only, reading
+from archive.transactions import read_only
 from inspection.admin.scope import Scope
 
 Column = Callable[[Any], object]
@@ -157,9 +157,9 @@ def _still_shown(request: Any) -> bool:
     if not hasattr(request, "rows"):
         return True
     table, rows = request.rows()
-    with reading():
-        standing = table.rows(request.scope, table.action).order_by().filter(pk__in=[row.pk for row in rows]).count()
-    return bool(standing == len(rows))
+    with read_only():
+        standing = table.rows(request.scope, table.action).filter(pk__in=[row.pk for row in rows])
+        return len(standing.values_list("pk", flat=True)) == len(rows)
 
 
 class InNamespace(admin.SimpleListFilter):

@@ -35,12 +35,14 @@ BOUND: Final = 150.0
 """What each list may take, in milliseconds."""
 GROWN: Final = (
     "event_decided",
+    "event_state_keyset",
     "note_material_digest",
     "note_promoted_text",
     "note_text_digest",
     "recall_missed",
     "recall_receipt_digest",
     "recall_request_digest",
+    "source_named",
 )
 """The indexes that lists were given for their growth, and that nothing else needs."""
 _ROLES: Final = ("curator", "writer", "recaller", "inspector", "operator", "deriver")
@@ -108,7 +110,7 @@ def addresses(visitor: Visitor) -> Iterator[tuple[str, Callable[[], float]]]:
         raise AssertionError(f"{visitor.namespace} was not filled")
     named = {
         "note": str(note.id),
-        "source": "s-1",
+        "source": "s-45",
         "request": receipt.request_id,
         "beginning_of_note": str(note.id)[:9],
         "beginning_of_text": note.text_digest[:8],
@@ -124,7 +126,7 @@ def addresses(visitor: Visitor) -> Iterator[tuple[str, Callable[[], float]]]:
 def _lists(visitor: Visitor) -> Iterator[tuple[str, str]]:
     ns = visitor.namespace
     caller = Caller.in_namespace(visitor.subject, ns)
-    key = "s-1"
+    key = "s-45"
     yield "home", f"/ns/{ns}"
     yield "review", f"/ns/{ns}/review"
     yield "review.same", f"/ns/{ns}/review?similar=same"
