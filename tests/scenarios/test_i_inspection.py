@@ -50,6 +50,7 @@ def test_s130_configuration_is_told_without_a_look_at_the_archive(garden, counts
                 "second_person": False,
             }
         ],
+        "next_cursor": None,
     }
     assert statements
     assert not [one for one in statements if re.search(r"\b(archive|semantic)_", one)]
