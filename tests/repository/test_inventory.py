@@ -83,7 +83,7 @@ DEEDS = {
     ),
     "DROP INDEX note_waiting": (
         "index note_waiting is missing",
-        "As the owner: run the statement for it out of `lychd sqlmigrate archive 0011_growth`.",
+        "As the owner: run the statement for it out of `lychd sqlmigrate archive 0012_growth`.",
     ),
     "CREATE UNIQUE INDEX more ON archive_note (text_digest)": ("index more is not of this release", "As the owner"),
     "ALTER TABLE semantic_coverage DROP CONSTRAINT coverage_complete_not_negative": (

@@ -31,7 +31,7 @@ NUMBER = (
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("archive", "0010_binding_fence"),
+        ("archive", "0011_receipt_truth"),
     ]
 
     operations = [
