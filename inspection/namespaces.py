@@ -4,11 +4,12 @@ Where the grants decide, they are walked in the database. Another authorizer is 
 after another, until enough was allowed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from archive import authority, bindings, canonical, limits
-from archive.authority import Action, Caller, Point
+from archive.authority import Action, AuthorityQuestion, Caller, Point
 from archive.bindings import Binding, binding_of
 from archive.models import Grant
 from archive.requests import Checker
@@ -57,25 +58,25 @@ def choose(
         found = [binding_of(row) for row in rows]
         more = found[limit - 1].namespace if len(found) > limit else None
         return Choice(tuple(found[:limit]), more)
-    return _asked(subject, action or Action.INSPECT_METADATA, starting, after, limit)
+    return _asked(subject, tuple(Action) if action is None else (action,), starting, after, limit)
 
 
-def _asked(subject: str, action: Action, starting: str, after: str, limit: int) -> Choice:
-    allowed: list[Binding] = []
+def _asked(subject: str, actions: Sequence[Action], starting: str, after: str, limit: int) -> Choice:
+    found: list[Binding] = []
     for _ in range(PAGES_ASKED):
         with reading():
             served = bindings.source().served(after, limits.PAGE_SIZE_MAX, starting)
-        questions = [
-            Caller(subject, binding)
-            .asks(action, about=canonical.lookup_digest(action, binding.namespace, {"part": "choice"}))
-            .asked
-            for binding in served
-        ]
-        answers = authority.decide(questions, Point.A0)
-        allowed += [binding for binding, yes in zip(served, answers, strict=True) if yes]
-        if len(allowed) > limit:
-            return Choice(tuple(allowed[:limit]), allowed[limit - 1].namespace)
+        asked = [(binding, _choosing(Caller(subject, binding), action)) for binding in served for action in actions]
+        answers = authority.decide([question for _, question in asked], Point.A0)
+        allowed = {binding.namespace for (binding, _), yes in zip(asked, answers, strict=True) if yes}
+        found += [binding for binding in served if binding.namespace in allowed]
+        if len(found) > limit:
+            return Choice(tuple(found[:limit]), found[limit - 1].namespace)
         if len(served) < limits.PAGE_SIZE_MAX:
-            return Choice(tuple(allowed), None)
+            return Choice(tuple(found), None)
         after = served[-1].namespace
-    return Choice(tuple(allowed), after)
+    return Choice(tuple(found), after)
+
+
+def _choosing(caller: Caller, action: Action) -> AuthorityQuestion:
+    return caller.asks(action, about=canonical.lookup_digest(action, caller.namespace, {"part": "choice"})).asked

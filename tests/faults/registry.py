@@ -551,7 +551,11 @@ LOOKED_AT: Final = (
     ),
     Fault(
         "authority: the choice of namespaces asks nobody",
-        Code("inspection.namespaces:_asked", "authority.decide(questions, Point.A0)", "[True] * len(questions)"),
+        Code(
+            "inspection.namespaces:_asked",
+            "authority.decide([question for _, question in asked], Point.A0)",
+            "[True] * len(asked)",
+        ),
         (f"{NAMESPACES}test_another_authorizer_says_what_there_is_to_choose",),
         ("inspection.namespaces:_asked decide A0",),
     ),
