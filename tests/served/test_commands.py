@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 
 import pytest
 
@@ -44,6 +45,7 @@ def test_the_worker_does_what_derive_asks_of_it(desk: Desk, mode: list[str]) -> 
 
     def derived() -> bool:
         where = f"/api/v1/ns/{desk.drive.namespace}/derivations?note_id="
+        time.sleep(0.3)
         found = [desk.drive.curator.send("GET", where + note).document["items"][0] for note in notes]
         return all(one["state"] == "complete" for one in found)
 

@@ -62,7 +62,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
             "LYCHD_STATIC_ROOT": str(folder / "static"),
             "LYCHD_SECRET_KEY": secrets.token_urlsafe(64),
             "LYCHD_ALLOWED_HOSTS": PROXIED["Host"],
-            "LYCHD_PROXY_TLS_HEADER": "true",
+            "LYCHD_TRUSTED_PROXIES": "127.0.0.1",
             "LYCHD_ARCHIVE_PROFILE": "local-public-notes@1",
             "DATABASE_URL": server.url(),
             "REDIS_URL": broker_url(machine),
@@ -81,8 +81,9 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
             caller = Caller(f"http://127.0.0.1:{port}", beside=PROXIED)
             web.has(lambda: _answers(caller), "it answers")
             yield Deployment(settled, caller.address)
-            for one in (web, worker):
+            for one in house.running:
                 one.end()
+            assert worker.process.returncode == 0
             assert house.faults() == []
         finally:
             house.close()
@@ -98,6 +99,18 @@ def _answers(caller: Caller) -> bool:
 
 def test_every_success_that_the_description_names(deployment: Deployment) -> None:
     drive = deployment.settled.drive(deployment.address, **PROXIED)
+    drive.everything()
+    assert drive.seen == successes()
+
+
+def test_another_server_of_the_same_application_gives_the_same(deployment: Deployment) -> None:
+    """What docs/operations.md says of a server that is not `lychd serve`."""
+    port = free_port()
+    words = ["lychd.asgi:application", "--port", port, "--no-proxy-headers", "--no-access-log"]
+    web = deployment.settled.house.start(*words, program=str(BIN / "uvicorn"), name="uvicorn")
+    caller = Caller(f"http://127.0.0.1:{port}", beside=PROXIED)
+    web.has(lambda: _answers(caller), "it answers")
+    drive = deployment.settled.drive(caller.address, **PROXIED)
     drive.everything()
     assert drive.seen == successes()
 
