@@ -390,7 +390,6 @@ if settings.LYCHD_ARCHIVE["derivation"]:
     from uuid import uuid4
     from inspection import derivations
     from inspection.cursors import PageRequest
-from inspection.namespaces import choose
     from semantic.operations.generations import discover
     caller = Caller.in_namespace("omar", "garden")
     for read in (
