@@ -4,7 +4,7 @@ import json
 import re
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +34,11 @@ def image() -> tuple[dict[str, str], list[str]]:
     return dict(sets), json.loads(command)
 
 
+def composed(value: str, given: Mapping[str, str]) -> str:
+    """A value of docker-compose.yml with its ${NAME:-default} filled in, as compose does."""
+    return re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: given.get(found[1]) or found[2], value)
+
+
 def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -56,7 +61,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     with embedded.sharing(machine, broker=True) as server:
         house.variables |= {
             **sets,
-            **{name: value for name, value in COMPOSE["web"]["environment"].items() if "$" not in value},
+            **{name: composed(value, {}) for name, value in COMPOSE["web"]["environment"].items() if ":?" not in value},
             **MEANING["stand-in"],
             "LYCHD_STATE_DIR": str(house.state),
             "LYCHD_STATIC_ROOT": str(folder / "static"),
@@ -76,7 +81,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
             port = free_port()
             words = [{"0.0.0.0": "127.0.0.1", "8000": str(port)}.get(word, word) for word in command]
             web = house.start(*words[1:], program=str(BIN / words[0]), name="web")
-            program, *words = COMPOSE["worker"]["command"]
+            program, *words = (composed(word, house.variables) for word in COMPOSE["worker"]["command"])
             worker = house.start(*words, program=str(BIN / program), name="worker")
             caller = Caller(f"http://127.0.0.1:{port}", beside=PROXIED)
             web.has(lambda: _answers(caller), "it answers")
