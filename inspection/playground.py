@@ -78,8 +78,8 @@ class Line:
 class Explained:
     """The ranking and what was expected of it; `expected` is empty if nothing of that name can be seen from here."""
 
-    allowed: bool
-    """Whether the caller that was chosen may recall here at all."""
+    allowed: bool | None
+    """Whether the caller that was chosen may recall here at all; of others than oneself only for whoever grants here."""
     ranking: Ranking | None
     ranked: tuple[Line, ...]
     expected: tuple[Line, ...]
@@ -110,7 +110,7 @@ def explain(caller: Caller, wanted: Wanted) -> Explained:
     }
 
     def look(namespace: Namespace | None) -> Explained:
-        allowed = management.may(Caller(wanted.asker, caller.binding), Action.RECALL)
+        allowed = _may_recall(caller, wanted.asker)
         if namespace is None:
             return Explained(allowed, None, (), (), 0)
         if namespace.lexical_state != LexicalState.READY:
@@ -144,6 +144,13 @@ def explain(caller: Caller, wanted: Wanted) -> Explained:
         return Explained(allowed, full, ranked, tuple(expected), generations)
 
     return _read(caller, Action.REVIEW, keys, look)
+
+
+def _may_recall(caller: Caller, asker: str) -> bool | None:
+    """Who may what is told to whoever gives rights here; a reviewer learns it of nobody but themselves."""
+    if asker != caller.subject and not management.may(caller, Action.GRANT):
+        return None
+    return management.may(Caller(asker, caller.binding), Action.RECALL)
 
 
 def _fates(rows: Collection[Ranked], asked: LexicalRecall) -> dict[UUID, Why]:

@@ -139,9 +139,19 @@ def test_what_was_not_derived_and_what_was_for_a_retired_generation(nursery, gar
     assert ask(curator).context["told"].ranked[0].vectors is Vectors.STALE
 
 
-def test_a_caller_that_may_not_recall_is_said_to_be_refused(nursery, curator):
+def test_a_caller_that_may_not_recall_is_said_to_be_refused(nursery, garden, curator):
+    assert "would be refused" not in told(ask(curator))
+    host.grant("alice", garden.binding, host.actions_of(["grant"]), by="host:tests")
     assert "would be refused" in told(ask(curator, asker="charlie"))
     assert "would be refused" not in told(ask(curator, asker="bob"))
+
+
+def test_whoever_only_reviews_is_not_told_what_others_may(nursery, curator):
+    """The same page for somebody who may, somebody who may not, and nobody at all; of oneself it is said."""
+    pages = [told(ask(curator, asker=asker)).replace(asker, "") for asker in ("bob", "charlie", "nobody")]
+    plain = [re.sub(r'name="csrfmiddlewaretoken" value="[^"]*"', "", page) for page in pages]
+    assert len(set(plain)) == 1
+    assert "is told to whoever may grant" in plain[0]
 
 
 @pytest.mark.parametrize("who", ["ivy", "bob", "wanda", "charlie", "stranger"])
