@@ -180,7 +180,7 @@ def seen_at_api(answer: HttpResponse) -> Met:
 
 _SIGNS: Final = {"authority_refused": "-", "unauthenticated": "?", "not_found": "0"}
 _CODE_OF_PAGE: Final = re.compile(r"Code <code>(\w+)</code>")
-_WAY_AROUND: Final = re.compile(rb"<nav .*?</nav>", re.DOTALL)
+_WAY_AROUND: Final = re.compile(rb'<nav .*?</nav>|<a class="place".*?</a>', re.DOTALL)
 _TOKEN_OF_FORM: Final = re.compile(rb'name="csrfmiddlewaretoken" value="[^"]*"')
 
 

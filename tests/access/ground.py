@@ -291,5 +291,5 @@ def planted(owner: "psycopg.Connection[Any]", shelf: Path) -> Iterator[Ground]:
 
 
 @contextmanager
-def _already_there() -> Iterator[None]:
+def _already_there(*, broker: bool = False) -> Iterator[None]:
     yield
