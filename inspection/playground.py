@@ -79,7 +79,7 @@ class Explained:
     """The ranking and what was expected of it; `expected` is empty if nothing of that name can be seen from here."""
 
     allowed: bool | None
-    """Whether the caller that was chosen may recall here at all; of others than oneself only for whoever grants here."""
+    """Whether the caller that was chosen may recall here; of others than oneself only for whoever grants here."""
     ranking: Ranking | None
     ranked: tuple[Line, ...]
     expected: tuple[Line, ...]
