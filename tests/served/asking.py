@@ -71,7 +71,7 @@ class Caller:
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """Ask as a program does."""
         if body is None:
-            return self.ask(method, path, **headers)
+            return self.ask(method, path, None, **headers)
         return self.ask(method, path, json.dumps(body).encode(), Content_Type="application/json", **headers)
 
     def fill_in(self, page: str, path: str, fields: dict[str, Any]) -> Answer:

@@ -167,7 +167,7 @@ class Drive:
             told = self.ask(self.agent, "POST", f"{ns}/semantic-recalls", asked, want=want).document
         assert note["id"] in {chosen["note_id"] for chosen in told["receipt"]["selected"]}
         resolve = f"{ns}/semantic-recalls/{{request_id}}/resolve"
-        resolved = self.ask(self.agent, "POST", resolve, {}, want=200, request_id=asked["request_id"])
+        resolved = self.ask(self.agent, "POST", resolve, {}, want=200, request_id=str(asked["request_id"]))
         assert CANARY in resolved.text
 
 
