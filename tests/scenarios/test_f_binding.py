@@ -322,6 +322,8 @@ ALL_ON = {
     "LYCHD_DERIVATION_EMBEDDER": "stand-in",
     "LYCHD_TEST_EMBEDDER": "true",
     "LYCHD_SEMANTIC": "true",
+    # A database of one's own and no broker: one process at a time embeds here.
+    "LYCHD_COORDINATION": "process",
 }
 
 
