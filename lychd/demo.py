@@ -93,7 +93,7 @@ def _database() -> Iterator[None]:
         remark("Starting PostgreSQL …")
     else:
         _create_beside()
-    with database():
+    with database(broker=True):
         yield
 
 

@@ -36,15 +36,12 @@ _NOT_TAKEN_OVER: Final = (
 # generation is shown.
 MEANING: Final = {
     "stand-in": {
-        # One process loads, embeds and serves; it asks for no broker.
-        "LYCHD_COORDINATION": "process",
         "LYCHD_DERIVATION_EMBEDDER": "stand-in",
         "LYCHD_DERIVATION_GENERATION": "stand-in-1",
         "LYCHD_SEMANTIC": "true",
         "LYCHD_TEST_EMBEDDER": "true",
     },
     "minilm": {
-        "LYCHD_COORDINATION": "process",
         "LYCHD_DERIVATION_EMBEDDER": "minilm",
         "LYCHD_DERIVATION_GENERATION": "minilm-1",
         "LYCHD_SEMANTIC": "true",
@@ -70,6 +67,8 @@ def choose_instance(environment: MutableMapping[str, str], model: str) -> None:
             )
         for name in ("DATABASE_URL", "DATABASE_OWNER_URL"):
             environment[name] = _beside(environment[name])
+        # No broker comes with a database of somebody's own, and this one process alone embeds.
+        environment["LYCHD_COORDINATION"] = "process"
 
 
 def runs_beside(environment: Mapping[str, str]) -> bool:

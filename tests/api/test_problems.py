@@ -33,7 +33,7 @@ def test_every_refusal_has_its_document(kind):
     assert told["items"] == []
     assert told["correlation_id"] == "c-1"
     assert ("WWW-Authenticate" in answer) == (kind.status == 401)
-    assert ("Retry-After" in answer) == (kind.status in {503, 504})
+    assert ("Retry-After" in answer) == (kind.status in {429, 503, 504})
 
 
 @pytest.mark.parametrize("kind", list(refusals.every()), ids=lambda kind: kind.code)

@@ -360,5 +360,6 @@ def test_the_demonstration_takes_over_no_real_installation(monkeypatch):
         "LYCHD_TEST_EMBEDDER": "true",
         "DATABASE_URL": "postgresql://serving:secret@db:5432/lychd_demo?sslmode=require",
         "DATABASE_OWNER_URL": "postgresql://owner@db/lychd_demo",
+        "LYCHD_COORDINATION": "process",
         "LYCHD_TIME_ZONE": "Europe/Vienna",
     }
