@@ -22,10 +22,12 @@ _STUMBLES: Final = (NameError, ImportError, SyntaxError, Unplantable)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take a database of this process's own."""
+    """Take a database of this process's own, and count its leases for itself."""
+    from django.conf import settings
     from django.db import connections
 
     connections["default"].settings_dict["TEST"]["NAME"] = f"test_lychd_faults_{os.environ[SHARD]}"
+    settings.LYCHD_EMBEDDING_LOCK = settings.LYCHD_STATE_DIR / f"embedding-faults-{os.environ[SHARD]}.lock"
 
 
 @pytest.hookimpl(wrapper=True)
