@@ -141,3 +141,11 @@ def test_a_receipt_of_an_earlier_binding_stays_whole(alice, bob, ivy, receipt):
     assert (receipt["owner"], "never") not in receipts.Bindings(row.namespace)
     assert receipts.is_intact(row, "garden", receipts.Bindings(row.namespace))
     assert not receipts.is_intact(row, "garden", {("somebody", "else")})
+
+
+@pytest.mark.parametrize("column", ["request_digest", "receipt_digest", "subject", "purpose"])
+def test_a_row_that_says_otherwise_than_its_receipt_is_shown_to_nobody(ivy, receipt, superuser, column):
+    superuser.execute("SET session_replication_role = replica")
+    superuser.execute(f"UPDATE archive_recall SET {column} = 'otherwise'")
+    with pytest.raises(IntegrityFailure):
+        reads.receipt(ivy, "q1")
