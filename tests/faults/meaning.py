@@ -747,7 +747,7 @@ EMBEDDING_FAULTS: Final = (
         ("any number is given out", "semantic.leases:_take_from_process", "len(_held) >= settings.LYCHD_EMBED_LEASES",
          "False", f"{DERIVATION}test_a_caller_without_a_lease_writes_nothing"),
         ("two processes count for themselves", "semantic.leases:_be_alone", "raise LeaseUnavailable from None", "pass",
-         f"{LEASES}test_beside_a_process_that_counts_in_its_memory_nobody_embeds"),
+         f"{LEASES}test_a_child_of_the_one_process_is_another"),
         ("one is given back twice", "semantic.leases:_ProcessLease.close", "self.owner not in _held", "False",
          f"{BORDERS}test_a_lease_is_given_back_once"),
         ("one that ran out is given back", "semantic.leases:_RedisLease.close", "not given_back", "False",

@@ -36,7 +36,7 @@ def test_s050_only_what_is_promoted_is_selected(alice, bob):
 
 
 def test_s051_equal_ranks_stand_in_the_order_of_their_identities(alice, bob):
-    notes = [cast.promoted(alice, "wisteria climbs", source=f"s{n}").id for n in range(4)]
+    notes = [cast.promoted(alice, "wisteria climbs", source=f"s{n}").id for n in range(8)]
 
     for _ in range(20):
         answer = cast.asked(bob, "wisteria")
