@@ -1,7 +1,7 @@
 """Strangers who are silent, slow or greedy take nothing from those who are known, and leave nothing behind.
 
 The process may have 256 descriptors and has 500 strangers. Each attack is run alone, so that each mend has a test of
-its own, and all of them together.
+its own.
 """
 
 import contextlib
@@ -38,11 +38,6 @@ ATTACKS = {
     "large-body": ["large-body=60"],
     "unannounced-body": ["unannounced-body=60"],
     "sign-in": ["sign-in=100"],
-    "greedy": ["greedy=200"],
-    "all": [
-        *("silent=180", "drip=80", "read-nothing=60", "read-no-description=20"),
-        *("large-body=40", "unannounced-body=20", "sign-in=60", "greedy=40"),
-    ],
 }
 
 
