@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from archive import authority, bindings, limits
-from archive.authority import Action, AuthorityQuestion, Caller, Point
+from archive.authority import Action, Caller, Point, Question
 from archive.bindings import Binding
 from archive.gates import gate
 from archive.refusals import AuthorityRefused
@@ -38,12 +38,12 @@ def configuration_here(caller: Caller) -> dict[str, Any]:
 
 def _discovered(callers: Sequence[Caller]) -> dict[str, Any]:
     """Ask twice about each binding, and tell of those that were allowed both times; none is a refusal."""
-    allowed = authority.decide([_discovery(caller) for caller in callers], Point.A0)
+    allowed = authority.decide([question(caller).asked for caller in callers], Point.A0)
     shown = [caller for caller, yes in zip(callers, allowed, strict=True) if yes]
     if not shown:
         raise AuthorityRefused
     gate("discover_configuration.A2")
-    asked_again = authority.decide([_discovery(caller) for caller in shown], Point.A2)
+    asked_again = authority.decide([question(caller).asked for caller in shown], Point.A2)
     shown = [caller for caller, yes in zip(shown, asked_again, strict=True) if yes]
     if not shown:
         raise AuthorityRefused
@@ -54,8 +54,9 @@ def _discovered(callers: Sequence[Caller]) -> dict[str, Any]:
     }
 
 
-def _discovery(caller: Caller) -> AuthorityQuestion:
-    return caller.asks(Action.DISCOVER_CONFIGURATION, about=caller.binding.digest).asked
+def question(caller: Caller) -> Question:
+    """Whether somebody may discover the configuration of a namespace."""
+    return caller.asks(Action.DISCOVER_CONFIGURATION, about=caller.binding.digest)
 
 
 def _told(binding: Binding) -> dict[str, Any]:

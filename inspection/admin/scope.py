@@ -7,9 +7,10 @@ authorizer is asked about the namespace that was chosen, or else about the first
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import BigIntegerField, DecimalField, Exists, F, Func, OuterRef, Q, QuerySet, Subquery, Sum, Value
 
 from archive import authority, bindings, canonical, limits
 from archive.authority import Action, AuthorityQuestion, Caller, Point
@@ -26,6 +27,7 @@ ACTIONS: Final = (
     Action.GRANT,
 )
 """Each table of the admin is looked at under one of these."""
+_BINDING: Final = ("namespace_key", "owner", "policy_revision", "text_configuration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Scope:
     """What is allowed somewhere in it."""
     asked: Mapping[Action, tuple[Binding, ...]] | None
     """Where each is allowed, as an authorizer answered that is none of grants."""
+    granted: tuple[Decimal | None, ...] = ()
+    """A digest for each action of all bindings under which grants allow it: one less, and the scope is another one."""
     cut: bool = False
     """Whether there is more than was asked about."""
 
@@ -84,14 +88,23 @@ class Scope:
 
 
 def _by_grants(subject: str, chosen: str | None) -> Scope:
-    somewhere = {
-        action.name: Exists(_narrowed(ConfiguredBinding.granted(subject, action.value), chosen)) for action in ACTIONS
+    everywhere = {
+        action.name: _digest(_narrowed(ConfiguredBinding.granted(subject, action.value), chosen)) for action in ACTIONS
     }
     with reading():
         acting = Principal.objects.filter(subject=subject, active=True)
-        answers = acting.annotate(**somewhere).values_list(*somewhere).first()
-    allowed = () if answers is None else zip(ACTIONS, answers, strict=True)
-    return Scope(subject, chosen, frozenset(action for action, yes in allowed if yes), None)
+        granted = acting.annotate(**everywhere).values_list(*everywhere).first() or (None,) * len(ACTIONS)
+    somewhere = frozenset(action for action, digest in zip(ACTIONS, granted, strict=True) if digest is not None)
+    return Scope(subject, chosen, somewhere, None, granted)
+
+
+def _digest(configured: "QuerySet[ConfiguredBinding]") -> Subquery:
+    """One value of the whole set, in whatever order it is read; NULL of none."""
+    row = Func(*map(F, _BINDING), function="jsonb_build_array")
+    each = Func(row, Value(0), function="jsonb_hash_extended", output_field=BigIntegerField())
+    # Grouped by a constant: the whole set.
+    whole = configured.order_by().annotate(whole=Value(1)).values("whole")
+    return Subquery(whole.annotate(standing=Sum(each, output_field=DecimalField())).values("standing"))
 
 
 def _narrowed(configured: "QuerySet[ConfiguredBinding]", chosen: str | None) -> "QuerySet[ConfiguredBinding]":

@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 from django.views.decorators.csrf import csrf_exempt
 
 from archive import canonical, limits
-from archive.authority import Action, Caller
+from archive.authority import Action, Caller, Point
 from archive.curation.door import in_namespace, refused, signed_in
 from archive.curation.queue import address_of, query_of, queue_in
 from archive.curation.reading import decisions, text_of
@@ -117,7 +117,9 @@ def _coverage(caller: Caller) -> tuple[Progress, ...]:
 @in_namespace(*_GET)
 def configuration(request: HttpRequest, caller: Caller) -> HttpResponse:
     """What is configured for a namespace today; it says nothing of what is retained (R-L-123)."""
-    # First, so that the page's own question is the last one that is answered.
+    # Before anything else, so that a refusal costs as much as in a namespace that is not served; and asked again after
+    # the admission engine, so that the page's own question is the last one that is answered.
+    discovery.question(caller).require(Point.A0)
     asked_for = _interface(caller)
     told = discovery.configuration_here(caller)
     shown = {

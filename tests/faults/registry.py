@@ -506,13 +506,13 @@ UNASKED: Final = (
     _unasked(
         "inspection.discovery:_discovered",
         *("A0", "discover the configuration"),
-        "authority.decide([_discovery(caller) for caller in callers], Point.A0)",
+        "authority.decide([question(caller).asked for caller in callers], Point.A0)",
         "[True] * len(callers)",
     ),
     _unasked(
         "inspection.discovery:_discovered",
         *("A2", "discover the configuration"),
-        "authority.decide([_discovery(caller) for caller in shown], Point.A2)",
+        "authority.decide([question(caller).asked for caller in shown], Point.A2)",
         "[True] * len(shown)",
     ),
     *(
@@ -523,6 +523,12 @@ UNASKED: Final = (
             (f"inspection.interface:projection require {point}",),
         )
         for point in ("A0", "A2")
+    ),
+    Fault(
+        "authority: the page of the configuration asks the admission engine's question first",
+        Code("inspection.pages.views:configuration", "discovery.question(caller).require(Point.A0)", "None"),
+        ("tests/access/test_enumeration.py::test_a_refused_caller_costs_the_same_whatever_exists*",),
+        ("inspection.pages.views:configuration require A0",),
     ),
 )
 
@@ -569,9 +575,14 @@ LOOKED_AT: Final = (
         (f"{ADMIN}test_a_grant_that_ends_while_a_page_is_read_takes_the_page_with_it",),
     ),
     Fault(
+        "authority: the admin asks again whether anything is allowed, not whether the same is",
+        Code("inspection.admin.scope:_by_grants", "None, granted)", "None)"),
+        ("tests/access/test_withdrawals.py::test_a_grant_that_ends_takes_the_page_of_the_admin_with_it*",),
+    ),
+    Fault(
         "authority: the admin does not look for its rows again",
         Code("inspection.admin.site:_still_shown", 'len(standing.values_list("pk", flat=True)) == len(rows)', "True"),
-        (f"{NAMESPACES}test_a_grant_in_one_namespace_of_several_takes_its_rows_with_it",),
+        (f"{NAMESPACES}test_a_grant_of_the_time_between_two_check_points_shows_no_row",),
     ),
     Fault(
         "admin: a page is read beside other moments",

@@ -14,6 +14,7 @@ from archive.authority import Action, AuthorityQuestion, Caller, Point
 from archive.models import ConfiguredBinding, Grant, Principal
 from archive.models.columns import CLOCK
 from archive.operations import host, management
+from inspection.admin.scope import Scope
 from inspection.namespaces import PAGES_ASKED, choose
 from tests import cast
 
@@ -254,6 +255,33 @@ def test_a_grant_in_one_namespace_of_several_takes_its_rows_with_it(many, inspec
     assert answer.status_code == 403
     assert "quinces" not in told(answer)
     assert "roses" in told(inspector.get(NOTES))
+
+
+def test_a_grant_of_the_time_between_two_check_points_shows_no_row(many, inspector, monkeypatch):
+    """Both points find the same scope; what was read in between was in a wider one."""
+    between = Grant.objects.filter(subject="ivy", namespace_key=LAST)
+    held = list(between.values("subject", "namespace_key", "owner", "purpose", "policy_revision", "action"))
+    between.update(revoked_at=CLOCK)
+    of = Scope.of
+
+    def give_after(subject, point, chosen=None):
+        found = of(subject, point, chosen)
+        if point is Point.A0:
+            Grant.objects.bulk_create(Grant(**one, granted_by="host:tests") for one in held)
+        return found
+
+    def park(name):
+        if name == "admin.A2":
+            assert between.filter(revoked_at__isnull=True).update(revoked_at=CLOCK) == len(held)
+
+    monkeypatch.setattr(Scope, "of", give_after)
+    gates.occupy(park)
+    try:
+        answer = inspector.get(NOTES)
+    finally:
+        gates.occupy(None)
+    assert answer.status_code == 403
+    assert "quinces" not in told(answer)
 
 
 def test_another_authorizer_says_what_there_is_to_choose(many, elsewhere):
