@@ -262,11 +262,11 @@ class ReceiptForm:
         return (
             self.shape.holds(receipt)
             and _is_fitted(receipt, canonical.read_real(_at(receipt, self.least)))
-            and canonical.same(self._request_digest(receipt), receipt["request_digest"])
+            and canonical.same(self.request_digest(receipt), receipt["request_digest"])
         )
 
-    def _request_digest(self, receipt: dict[str, Any]) -> str:
-        """All of a request stands in its receipt but the words of the query."""
+    def request_digest(self, receipt: dict[str, Any]) -> str:
+        """Compute the digest of the request that a receipt tells: all of it stands there but the words of the query."""
         request = {name: _at(receipt, path) for name, path in {**_ASKED, **self.asked}.items()}
         return canonical.digest_of(self.request_domain, request)
 

@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -69,9 +70,15 @@ def _replayer(told: dict[str, Any]) -> Callable[[str], object]:
 
     def replay(query: str) -> None:
         fresh = {told["questions"][0]: query, _REQUEST: f"q-{uuid4()}", _RECEIPT: str(uuid4())}
+        now = datetime.now(UTC)
         with plain.transaction():
             for sql, parameters in recorded:
-                plain.execute(sql, _renewed(parameters, fresh))
+                renewed = _renewed(parameters, fresh)
+                if sql.startswith("INSERT INTO archive_recall"):
+                    renewed = _sealed_again(renewed, now)
+                cursor = plain.execute(sql, renewed)
+                if sql == "SELECT clock_timestamp()":
+                    now = cursor.fetchall()[0][0]
 
     return replay
 
@@ -100,6 +107,19 @@ def _recorded(told: dict[str, Any]) -> list[tuple[str, Any]]:
         receipt = recall(caller, LexicalRecall(request, told["questions"][0], top_k=10)).receipt
     known = {request: _REQUEST, receipt["receipt_id"]: _RECEIPT}
     return [(sql, _renewed(parameters, known)) for sql, parameters in seen]
+
+
+def _sealed_again(parameters: Sequence[Any], now: datetime) -> list[Any]:
+    """The row of a receipt as it is under another identity and at another time; the database takes no other."""
+    from archive import canonical, forms, seals
+
+    receipt_id, namespace, request_id, schema, _, written, _, subject, purpose, _ = parameters
+    receipt = json.loads(written)
+    receipt |= {"receipt_id": str(receipt_id), "request_id": request_id, "created_at": canonical.instant(now)}
+    receipt["request_digest"] = forms.FORMS[schema].request_digest(receipt)
+    receipt["receipt_digest"] = seals.digest_of(receipt)
+    digests = receipt["request_digest"], json.dumps(receipt), receipt["receipt_digest"]
+    return [receipt_id, namespace, request_id, schema, *digests, subject, purpose, now]
 
 
 def _renewed(parameters: Any, fresh: dict[str, str]) -> Any:

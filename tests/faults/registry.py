@@ -1059,7 +1059,7 @@ JUDGEMENTS: Final = (
         "receipt: the request it answered is not computed again",
         Code(
             "archive.forms:ReceiptForm.holds",
-            'canonical.same(self._request_digest(receipt), receipt["request_digest"])',
+            'canonical.same(self.request_digest(receipt), receipt["request_digest"])',
             "True",
         ),
         (f"{FORGED}test_the_form_in_sql_and_the_form_in_python_agree",),

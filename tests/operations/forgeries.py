@@ -82,6 +82,6 @@ def forged(receipt: Receipt, change: Change) -> Receipt:
     change(made)
     if made.get("request_digest") == before:
         with contextlib.suppress(KeyError, TypeError, canonical.NotCanonical):
-            made["request_digest"] = forms.FORMS[made["schema"]]._request_digest(made)
+            made["request_digest"] = forms.FORMS[made["schema"]].request_digest(made)
     made["receipt_digest"] = seals.digest_of(made)
     return made
