@@ -540,7 +540,7 @@ LOOKED_AT: Final = (
         "authority: the admin looks at no grant",
         Code(
             "inspection.admin.scope:_by_grants",
-            "frozenset(action for action, yes in allowed if yes)",
+            "frozenset(action for action, digest in zip(ACTIONS, granted, strict=True) if digest is not None)",
             "frozenset(ACTIONS)",
         ),
         (f"{ADMIN}test_a_curator_sees_notes_and_neither_receipts_nor_grants",),
