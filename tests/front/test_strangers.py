@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from archive.operations import host
+from lychd.bounds import AT_ONCE
 from lychd.environment import CHECKOUT
 from lychd.evaluation.metrics import percentile
 from tests.cast import GARDEN
@@ -147,4 +148,5 @@ def test_strangers_take_nothing_from_those_who_are_known(serve, garden, django_u
     assert max(p95.values()) < SOON, p95
     assert peak - memory < MEMORY_KB, (memory, peak)
     assert log < LOG_BYTES_A_MINUTE
-    until(lambda: sockets_of(pid) <= sockets + 2, "nothing of theirs is left")
+    # A thread that has worked for one of them keeps its connection to the database.
+    until(lambda: sockets_of(pid) <= sockets + AT_ONCE + 2, "nothing of theirs is left")

@@ -30,7 +30,7 @@ def test_a_killed_server_comes_back_under_load_and_no_acknowledged_note_is_lost(
             until(lambda before=before: len(load.acknowledged) > before + 20, serving.said())
     house.says(happened, serving)
     assert set(load.acknowledged) <= notes_of(house)
-    assert set(load.refused) <= {(503, "storage_unavailable")}
+    assert set(load.refused) <= {(503, "storage_unavailable"), (503, "authority_unavailable")}
     assert load.refused
     assert load.dropped == 0
     house.require(happened, "callers", "storage_unavailable")
