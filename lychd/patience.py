@@ -3,6 +3,9 @@
 Taken and refused, a whole queue would be gone in seconds, and each of its rows would wait for a person. So the worker
 looks before it takes: a message that comes while nobody answers goes back to where it was, unread, and no other is
 fetched until the database answers. Nothing that was begun is tried again.
+
+A message for which no embedding lease is left was not begun either: a process that was killed holds its lease until it
+runs out. The worker waits for one, and sends the message back to its queue.
 """
 
 import logging
@@ -16,6 +19,8 @@ from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from archive.refusals import StorageUnavailable
+from semantic import leases
+from semantic.refusals import CoordinationUnavailable, LeaseUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +42,24 @@ class PatientTask(Task):  # type: ignore[misc]
         code = super().__call__(*args, **kwargs)
         if code == StorageUnavailable.code:
             _rest()
+        elif code == LeaseUnavailable.code and not self.request.called_directly:
+            self._send_back(args, kwargs)
         return code
+
+    def _send_back(self, args: Any, kwargs: Any) -> None:
+        """Give the message that was not begun back to its queue, once a lease is free or this took too long."""
+        log.warning("Every embedding lease is held; the attempt goes back to its queue and waits for one.")
+        end = time.monotonic() + _LONGEST_REST
+        while not _lease_is_free() and time.monotonic() < end:
+            time.sleep(_EVERY_SECONDS)
+        self.apply_async(args, kwargs, headers=self.request.headers, retry=False)
+
+
+def _lease_is_free() -> bool:
+    try:
+        return leases.free()
+    except CoordinationUnavailable:
+        return False
 
 
 def _rest() -> None:

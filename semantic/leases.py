@@ -36,6 +36,14 @@ def take() -> Lease:
     return _take_from_process() if in_memory() else _take_from_redis(settings.LYCHD_COORDINATION_URL)
 
 
+def free() -> bool:
+    """Say whether one could be taken just now, and take none; raises `CoordinationUnavailable` without an answer."""
+    if in_memory():
+        with _guard:
+            return _alone is not None and _alone[0] == os.getpid() and len(_held) < settings.LYCHD_EMBED_LEASES
+    return _run(settings.LYCHD_COORDINATION_URL, _FREE, str(settings.LYCHD_EMBED_LEASES))
+
+
 def in_memory() -> bool:
     """Say whether leases are counted in one process's memory; while nothing is derived, none are."""
     archive = settings.LYCHD_ARCHIVE or {}
@@ -89,18 +97,21 @@ def _take_from_process() -> Lease:
 # Redis
 
 # One step for Redis: what ran out goes, then whoever still fits in comes. Its own clock decides, no caller's.
-_TAKE: Final = """
+_NOW: Final = """
 local now = redis.call('TIME')
 local at = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
+"""
+_TAKE: Final = f"""{_NOW}
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', at)
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then return 0 end
 redis.call('ZADD', KEYS[1], at + tonumber(ARGV[2]), ARGV[3])
 redis.call('PEXPIRE', KEYS[1], tonumber(ARGV[2]))
 return 1
 """
-_GIVE_BACK: Final = """
-local now = redis.call('TIME')
-local at = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
+_FREE: Final = f"""{_NOW}
+return redis.call('ZCOUNT', KEYS[1], '(' .. at, '+inf') < tonumber(ARGV[1]) and 1 or 0
+"""
+_GIVE_BACK: Final = f"""{_NOW}
 local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
 redis.call('ZREM', KEYS[1], ARGV[1])
 if ends and tonumber(ends) > at then return 1 end

@@ -41,18 +41,21 @@ class Scope:
     """What is allowed somewhere in it."""
     asked: Mapping[Action, tuple[Binding, ...]] | None
     """Where each is allowed, as an authorizer answered that is none of grants."""
-    granted: tuple[Decimal | None, ...] = ()
-    """A digest for each action of all bindings under which grants allow it: one less, and the scope is another one."""
+    granted: Decimal | None = None
+    """A digest of all bindings under which grants allow what the page tells: one less, and the scope is another one."""
     cut: bool = False
     """Whether there is more than was asked about."""
 
     @classmethod
-    def of(cls, subject: str, point: Point, chosen: str | None = None) -> "Scope":
-        """Find out what is allowed anywhere, or in the chosen namespace; nothing at all is a refusal."""
+    def of(cls, subject: str, point: Point, chosen: str | None = None, told: Action | None = None) -> "Scope":
+        """Find out what is allowed anywhere, or in the chosen namespace; nothing at all is a refusal.
+
+        `told` is the action under which the page tells something of the namespaces, where it does.
+        """
         bindings.require_profile()
         if chosen is not None and not re.match(limits.ADDRESS_KEY_PATTERN, chosen):
             raise AuthorityRefused
-        found = _by_grants(subject, chosen) if authority.grants_decide() else _by_asking(subject, point, chosen)
+        found = _by_grants(subject, chosen, told) if authority.grants_decide() else _by_asking(subject, point, chosen)
         if not found.actions:
             raise AuthorityRefused
         return found
@@ -87,15 +90,15 @@ class Scope:
         return Namespace.objects.filter(Exists(fitting), profile=limits.PROFILE).values("id")
 
 
-def _by_grants(subject: str, chosen: str | None) -> Scope:
-    everywhere = {
-        action.name: _digest(_narrowed(ConfiguredBinding.granted(subject, action.value), chosen)) for action in ACTIONS
-    }
+def _by_grants(subject: str, chosen: str | None, told: Action | None) -> Scope:
+    allowed = {action: _narrowed(ConfiguredBinding.granted(subject, action.value), chosen) for action in ACTIONS}
+    asked: dict[str, Any] = {action.name: Exists(rows) for action, rows in allowed.items()}
+    if told is not None:
+        asked["granted"] = _digest(allowed[told])
     with reading():
-        acting = Principal.objects.filter(subject=subject, active=True)
-        granted = acting.annotate(**everywhere).values_list(*everywhere).first() or (None,) * len(ACTIONS)
-    somewhere = frozenset(action for action, digest in zip(ACTIONS, granted, strict=True) if digest is not None)
-    return Scope(subject, chosen, somewhere, None, granted)
+        found = Principal.objects.filter(subject=subject, active=True).annotate(**asked).values(*asked).first() or {}
+    somewhere = frozenset(action for action in ACTIONS if found.get(action.name))
+    return Scope(subject, chosen, somewhere, None, found.get("granted"))
 
 
 def _digest(configured: "QuerySet[ConfiguredBinding]") -> Subquery:

@@ -124,7 +124,9 @@ class LookingSite(admin.AdminSite):
 
     def _looked_at(self, view: Callable[..., Any], request: Any, subject: str, named: dict[str, Any]) -> HttpResponse:
         chosen = request.GET.get(InNamespace.parameter_name) or None
-        request.scope = Scope.of(subject, Point.A0, chosen)
+        looked_at = getattr(view, "__self__", None)
+        told = looked_at.table.action if isinstance(looked_at, Looking) else None
+        request.scope = Scope.of(subject, Point.A0, chosen, told)
         try:
             with read_only():
                 response: HttpResponse = view(request, **named)
@@ -138,7 +140,7 @@ class LookingSite(admin.AdminSite):
         except SuspiciousOperation:
             raise InvalidRequest from None
         gate("admin.A2")
-        if Scope.of(subject, Point.A2, chosen) != request.scope or not _still_shown(request):
+        if Scope.of(subject, Point.A2, chosen, told) != request.scope or not _still_shown(request):
             raise AuthorityRefused
         return response
 

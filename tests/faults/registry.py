@@ -569,14 +569,14 @@ LOOKED_AT: Final = (
         "authority: the admin does not ask again",
         Code(
             "inspection.admin.site:LookingSite._looked_at",
-            "Scope.of(subject, Point.A2, chosen) != request.scope or not _still_shown(request)",
+            "Scope.of(subject, Point.A2, chosen, told) != request.scope or not _still_shown(request)",
             "False",
         ),
         (f"{ADMIN}test_a_grant_that_ends_while_a_page_is_read_takes_the_page_with_it",),
     ),
     Fault(
         "authority: the admin asks again whether anything is allowed, not whether the same is",
-        Code("inspection.admin.scope:_by_grants", "None, granted)", "None)"),
+        Code("inspection.admin.scope:_by_grants", 'None, found.get("granted"))', "None)"),
         ("tests/access/test_withdrawals.py::test_a_grant_that_ends_takes_the_page_of_the_admin_with_it*",),
     ),
     Fault(

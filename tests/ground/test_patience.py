@@ -69,6 +69,26 @@ def test_a_message_that_comes_while_the_database_is_away_goes_back_unread(looks,
     assert rejected == [(patience.log, (OSError,), True)]
 
 
+def test_what_no_lease_was_left_for_goes_back_to_its_queue_once_one_is_free(monkeypatch):
+    from lychd.celery import app
+
+    @app.task(name="tests.leased")
+    def leased(code):
+        return code
+
+    free, paused, sent = iter([False, False, True]), [], []
+    monkeypatch.setattr(patience.leases, "free", lambda: next(free))
+    monkeypatch.setattr(patience.time, "sleep", paused.append)
+    monkeypatch.setattr(leased, "apply_async", lambda args, kwargs, **more: sent.append((args, kwargs)))
+    assert leased.apply(kwargs={"code": "lease_unavailable"}).result == "lease_unavailable"
+    assert leased.apply(kwargs={"code": "derivation_not_claimable"}).result == "derivation_not_claimable"
+    # Whoever calls it in their own process is told, and sends nothing.
+    assert leased("lease_unavailable") == "lease_unavailable"
+
+    assert (len(paused), sent) == (2, [((), {"code": "lease_unavailable"})])
+    app.tasks.unregister("tests.leased")
+
+
 def test_a_task_rests_after_a_database_that_cannot_work_and_after_nothing_else(monkeypatch):
     rests = []
     monkeypatch.setattr(patience, "_rest", lambda: rests.append("rest"))

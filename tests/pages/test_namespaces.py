@@ -264,8 +264,8 @@ def test_a_grant_of_the_time_between_two_check_points_shows_no_row(many, inspect
     between.update(revoked_at=CLOCK)
     of = Scope.of
 
-    def give_after(subject, point, chosen=None):
-        found = of(subject, point, chosen)
+    def give_after(subject, point, *further):
+        found = of(subject, point, *further)
         if point is Point.A0:
             Grant.objects.bulk_create(Grant(**one, granted_by="host:tests") for one in held)
         return found

@@ -281,6 +281,15 @@ def test_leases_are_counted_in_redis(in_redis, settings):
     assert in_redis.zcard(leases.KEY) == 0
 
 
+def test_a_lease_is_free_where_one_could_be_taken(in_redis):
+    assert leases.free()
+    held = leases.take()
+    assert not leases.free()
+    in_redis.zadd(leases.KEY, {held.owner: 1})
+    assert leases.free()
+    assert in_redis.zcard(leases.KEY) == 1
+
+
 def test_a_lease_that_ran_out_makes_room_and_cannot_be_given_back(in_redis):
     lost = leases.take()
     in_redis.zadd(leases.KEY, {lost.owner: 1})
