@@ -5,12 +5,12 @@ authorizer is asked about the namespace that was chosen, or else about the first
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from django.db.models import BigIntegerField, DecimalField, Exists, F, Func, OuterRef, Q, QuerySet, Subquery, Sum, Value
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from archive import authority, bindings, canonical, limits
 from archive.authority import Action, AuthorityQuestion, Caller, Point
@@ -27,7 +27,6 @@ ACTIONS: Final = (
     Action.GRANT,
 )
 """Each table of the admin is looked at under one of these."""
-_BINDING: Final = ("namespace_key", "owner", "policy_revision", "text_configuration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +46,10 @@ class Scope:
     """Whether there is more than was asked about."""
 
     @classmethod
-    def of(cls, subject: str, point: Point, chosen: str | None = None, told: Action | None = None) -> "Scope":
+    def of(cls, subject: str, point: Point, chosen: str | None = None, told: Sequence[Action] = ACTIONS) -> "Scope":
         """Find out what is allowed anywhere, or in the chosen namespace; nothing at all is a refusal.
 
-        `told` is the action under which the page tells something of the namespaces, where it does.
+        `told` are the actions on whose namespaces the page rests.
         """
         bindings.require_profile()
         if chosen is not None and not re.match(limits.ADDRESS_KEY_PATTERN, chosen):
@@ -90,24 +89,15 @@ class Scope:
         return Namespace.objects.filter(Exists(fitting), profile=limits.PROFILE).values("id")
 
 
-def _by_grants(subject: str, chosen: str | None, told: Action | None) -> Scope:
-    allowed = {action: _narrowed(ConfiguredBinding.granted(subject, action.value), chosen) for action in ACTIONS}
-    asked: dict[str, Any] = {action.name: Exists(rows) for action, rows in allowed.items()}
-    if told is not None:
-        asked["granted"] = _digest(allowed[told])
+def _by_grants(subject: str, chosen: str | None, told: Sequence[Action]) -> Scope:
+    allowed = {
+        action.name: Exists(_narrowed(ConfiguredBinding.granted(subject, action.value), chosen)) for action in ACTIONS
+    }
     with reading():
-        found = Principal.objects.filter(subject=subject, active=True).annotate(**asked).values(*asked).first() or {}
-    somewhere = frozenset(action for action in ACTIONS if found.get(action.name))
-    return Scope(subject, chosen, somewhere, None, found.get("granted"))
-
-
-def _digest(configured: "QuerySet[ConfiguredBinding]") -> Subquery:
-    """One value of the whole set, in whatever order it is read; NULL of none."""
-    row = Func(*map(F, _BINDING), function="jsonb_build_array")
-    each = Func(row, Value(0), function="jsonb_hash_extended", output_field=BigIntegerField())
-    # Grouped by a constant: the whole set.
-    whole = configured.order_by().annotate(whole=Value(1)).values("whole")
-    return Subquery(whole.annotate(standing=Sum(each, output_field=DecimalField())).values("standing"))
+        found = Principal.objects.filter(subject=subject, active=True).annotate(**allowed).values(*allowed).first()
+        whole = ConfiguredBinding.granted_whole(subject, [action.value for action in told], chosen)
+    somewhere = frozenset(action for action in ACTIONS if found and found[action.name])
+    return Scope(subject, chosen, somewhere, None, whole)
 
 
 def _narrowed(configured: "QuerySet[ConfiguredBinding]", chosen: str | None) -> "QuerySet[ConfiguredBinding]":

@@ -21,7 +21,7 @@ from archive.curation.door import signed_in
 from archive.gates import gate
 from archive.refusals import AuthorityRefused, InvalidRequest, RecordAbsent
 from archive.transactions import read_only
-from inspection.admin.scope import Scope
+from inspection.admin.scope import ACTIONS, Scope
 
 Column = Callable[[Any], object]
 Rows = Callable[[Scope, Action], "QuerySet[Any]"]
@@ -125,7 +125,7 @@ class LookingSite(admin.AdminSite):
     def _looked_at(self, view: Callable[..., Any], request: Any, subject: str, named: dict[str, Any]) -> HttpResponse:
         chosen = request.GET.get(InNamespace.parameter_name) or None
         looked_at = getattr(view, "__self__", None)
-        told = looked_at.table.action if isinstance(looked_at, Looking) else None
+        told = (looked_at.table.action,) if isinstance(looked_at, Looking) else ACTIONS
         request.scope = Scope.of(subject, Point.A0, chosen, told)
         try:
             with read_only():

@@ -540,7 +540,7 @@ LOOKED_AT: Final = (
         "authority: the admin looks at no grant",
         Code(
             "inspection.admin.scope:_by_grants",
-            "frozenset(action for action, digest in zip(ACTIONS, granted, strict=True) if digest is not None)",
+            "frozenset(action for action in ACTIONS if found and found[action.name])",
             "frozenset(ACTIONS)",
         ),
         (f"{ADMIN}test_a_curator_sees_notes_and_neither_receipts_nor_grants",),
@@ -576,7 +576,7 @@ LOOKED_AT: Final = (
     ),
     Fault(
         "authority: the admin asks again whether anything is allowed, not whether the same is",
-        Code("inspection.admin.scope:_by_grants", 'None, found.get("granted"))', "None)"),
+        Code("inspection.admin.scope:_by_grants", "None, whole)", "None)"),
         ("tests/access/test_withdrawals.py::test_a_grant_that_ends_takes_the_page_of_the_admin_with_it*",),
     ),
     Fault(
