@@ -10,7 +10,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -270,11 +270,16 @@ class Caller:
     binding: Binding
 
     @classmethod
-    def in_namespace(cls, subject: str | None, namespace: str) -> Self:
-        """Meet the caller at the door of a namespace; every refusal looks alike (R-L-038, S-089)."""
+    def in_namespace(cls, subject: str | None, namespace: str, *, within: Collection[str] | None = None) -> Self:
+        """Meet the caller at the door of a namespace; every refusal looks alike (R-L-038, S-089).
+
+        `within` are the namespaces that a token is for, None where there is no such limit (S-368).
+        """
         bindings.require_profile()
         # What no namespace can be called is not looked for either.
         if subject is None or not re.match(limits.ADDRESS_KEY_PATTERN, namespace):
+            raise AuthorityRefused
+        if within is not None and namespace not in within:
             raise AuthorityRefused
         with reading():
             binding = bindings.source().find(namespace)

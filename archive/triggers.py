@@ -343,16 +343,17 @@ class PrincipalFence(pgtrigger.Trigger):
 
 
 class TokenFence(pgtrigger.Trigger):
-    """A token's life only gets shorter: it is revoked once, its end is never put later, its digest never changes."""
+    """A token only gets less: it is revoked once, its end is never put later, no namespace is added to it."""
 
     when = pgtrigger.Before
     operation = pgtrigger.Update
 
     def get_func(self, model: models.Model) -> str:
-        moving = "ARRAY['revoked_at', 'last_used_at', 'expires_at']"
+        moving = "ARRAY['revoked_at', 'last_used_at', 'expires_at', 'namespaces']"
         return f"""
             IF (to_jsonb(NEW) - {moving}) IS DISTINCT FROM (to_jsonb(OLD) - {moving})
                OR NEW.expires_at > OLD.expires_at
+               OR (OLD.namespaces IS NOT NULL AND (NEW.namespaces <@ OLD.namespaces) IS NOT TRUE)
                OR (OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS DISTINCT FROM OLD.revoked_at) THEN
                 {_refuse("token_fence", "LY001")}
             END IF;

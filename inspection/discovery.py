@@ -1,6 +1,6 @@
 """What is configured, for whoever may discover it: bindings alone, and no archive table is read (R-L-120..123, 0.2)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from archive import authority, bindings, limits
@@ -12,19 +12,27 @@ from inspection.cursors import List, PageRequest
 from inspection.namespaces import choose
 
 
-def configuration(subject: str | None, namespace: str | None = None, page: PageRequest | None = None) -> dict[str, Any]:
+def configuration(
+    subject: str | None,
+    namespace: str | None = None,
+    page: PageRequest | None = None,
+    *,
+    within: Collection[str] | None = None,
+) -> dict[str, Any]:
     """Return the configured profile for a subject, in one namespace or page by page in all that it may discover.
 
-    It says nothing about whether a configuration fits material that is already retained.
+    It says nothing about whether a configuration fits material that is already retained. Whoever comes by a token sees
+    `within` what that is for.
     """
     bindings.require_profile()
     if subject is None:
         raise AuthorityRefused
     if namespace is not None:
-        return {**_discovered([Caller.in_namespace(subject, namespace)]), "next_cursor": None}
+        return {**_discovered([Caller.in_namespace(subject, namespace, within=within)]), "next_cursor": None}
     page = page or PageRequest(limit=limits.PAGE_SIZE_MAX)
     listed = List.of_subject(subject, {"list": "configuration"})
-    chosen = choose(subject, Action.DISCOVER_CONFIGURATION, after=listed.after_key(page) or "", limit=page.limit)
+    after = listed.after_key(page) or ""
+    chosen = choose(subject, Action.DISCOVER_CONFIGURATION, within=within, after=after, limit=page.limit)
     told = _discovered([Caller(subject, binding) for binding in chosen.bindings])
     return {**told, "next_cursor": None if chosen.after is None else listed.at_key(chosen.after)}
 

@@ -4,7 +4,7 @@ Where the grants decide, they are walked in the database. Another authorizer is 
 after another, until enough was allowed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,11 +35,15 @@ def choose(
     subject: str,
     action: Action | None = None,
     *,
+    within: Collection[str] | None = None,
     starting: str = "",
     after: str = "",
     limit: int = limits.PAGE_SIZE_DEFAULT,
 ) -> Choice:
-    """Return the served namespaces in which a subject is allowed an action, or any, whose keys begin as said."""
+    """Return the served namespaces in which a subject is allowed an action, or any, whose keys begin as said.
+
+    `within` narrows it to what a token is for.
+    """
     check = Checker()
     for name, value in (("starting", starting), ("after", after)):
         if value:
@@ -51,6 +55,7 @@ def choose(
             rows = Grant.walked(
                 subject,
                 action=None if action is None else action.value,
+                within=within,
                 after=after,
                 starting=starting,
                 limit=limit + 1,
@@ -58,15 +63,22 @@ def choose(
         found = [binding_of(row) for row in rows]
         more = found[limit - 1].namespace if len(found) > limit else None
         return Choice(tuple(found[:limit]), more)
-    return _asked(subject, tuple(Action) if action is None else (action,), starting, after, limit)
+    return _asked(subject, tuple(Action) if action is None else (action,), within, starting, after, limit)
 
 
-def _asked(subject: str, actions: Sequence[Action], starting: str, after: str, limit: int) -> Choice:
+def _asked(
+    subject: str, actions: Sequence[Action], within: Collection[str] | None, starting: str, after: str, limit: int
+) -> Choice:
     found: list[Binding] = []
     for _ in range(PAGES_ASKED):
         with reading():
             served = bindings.source().served(after, limits.PAGE_SIZE_MAX, starting)
-        asked = [(binding, _choosing(Caller(subject, binding), action)) for binding in served for action in actions]
+        asked = [
+            (binding, _choosing(Caller(subject, binding), action))
+            for binding in served
+            if within is None or binding.namespace in within
+            for action in actions
+        ]
         answers = authority.decide([question for _, question in asked], Point.A0)
         allowed = {binding.namespace for (binding, _), yes in zip(asked, answers, strict=True) if yes}
         found += [binding for binding in served if binding.namespace in allowed]

@@ -437,8 +437,12 @@ def _credentials() -> dict[str, Any]:
         "namespace": NAMESPACE,
         "user": LEAD,
         "password": password,
-        "recall_token": host.issue_token(READER, by=by, name="demo recall", days=_TOKEN_DAYS).secret,
-        "write_token": host.issue_token(WRITER, by=by, name="demo write", days=_TOKEN_DAYS).secret,
+        "recall_token": host.issue_token(
+            READER, by=by, namespaces=[NAMESPACE], name="demo recall", days=_TOKEN_DAYS
+        ).secret,
+        "write_token": host.issue_token(
+            WRITER, by=by, namespaces=[NAMESPACE], name="demo write", days=_TOKEN_DAYS
+        ).secret,
     }
 
 

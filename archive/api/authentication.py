@@ -16,6 +16,7 @@ from rest_framework.authentication import BaseAuthentication, CSRFCheck, Session
 from rest_framework.request import Request
 
 from archive import authority, limits
+from archive.authority import Caller
 from archive.models import Token
 from archive.models.columns import CLOCK
 from archive.models.host import ends_soon
@@ -30,12 +31,14 @@ _SECRET: Final = re.compile(r"lychd_[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """Whoever holds a good token: its subject, and whether its use was noted of late."""
+    """Whoever holds a good token: its subject, the namespaces it is for, and whether its use was noted of late."""
 
     subject: str
     principal: int
     token_id: int
     noted: bool
+    namespaces: frozenset[str] | None
+    """What it is for; None for every namespace in which its subject is granted anything."""
     ends_at: datetime | None
     """When its token ends, where that is soon."""
     is_authenticated: ClassVar[bool] = True
@@ -74,13 +77,23 @@ def _live(digest: str) -> Bearer | None:
         row = (
             Token.objects.filter(digest=digest, revoked_at__isnull=True, expires_at__gt=CLOCK, principal__active=True)
             .annotate(noted=Coalesce(Q(last_used_at__gte=stale), Value(value=False)), now=CLOCK)
-            .values_list("principal__subject", "principal_id", "id", "noted", "created_at", "expires_at", "now")
+            .values_list(
+                *("principal__subject", "principal_id", "id", "noted", "namespaces"),
+                *("created_at", "expires_at", "now"),
+            )
             .first()
         )
     if row is None:
         return None
-    subject, principal, token_id, noted, created_at, expires_at, now = row
-    return Bearer(subject, principal, token_id, noted, expires_at if ends_soon(created_at, expires_at, now) else None)
+    subject, principal, token_id, noted, namespaces, created_at, expires_at, now = row
+    return Bearer(
+        subject,
+        principal,
+        token_id,
+        noted,
+        None if namespaces is None else frozenset(namespaces),
+        expires_at if ends_soon(created_at, expires_at, now) else None,
+    )
 
 
 class Session(SessionAuthentication):
@@ -101,6 +114,17 @@ def subject_of(request: Request) -> str | None:
     if isinstance(asker, Bearer):
         return asker.subject
     return authority.subject_of_user(asker.pk)
+
+
+def namespaces_of(request: Request) -> frozenset[str] | None:
+    """Return the namespaces that the asker's token is for, or None where only grants decide."""
+    asker: Any = request.user
+    return asker.namespaces if isinstance(asker, Bearer) else None
+
+
+def caller_in(request: Request, namespace: str) -> Caller:
+    """Meet the asker at the door of a namespace: a token opens those that it is for, as far as its subject may."""
+    return Caller.in_namespace(subject_of(request), namespace, within=namespaces_of(request))
 
 
 def key_of(request: Request) -> str:

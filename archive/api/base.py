@@ -1,6 +1,5 @@
 """What every address shares: strict edges in, problem documents out, and one door into the archive."""
 
-import re
 from typing import Any, ClassVar, Final, NoReturn
 
 from rest_framework.exceptions import MethodNotAllowed
@@ -13,15 +12,13 @@ from rest_framework.views import APIView
 
 from archive import bindings, canonical, limits
 from archive.api import bodies, strict
-from archive.api.authentication import BearerToken, Session, ends_at, note_use, subject_of
+from archive.api.authentication import BearerToken, Session, caller_in, ends_at, note_use
 from archive.api.throttles import CourtesyLimit
 from archive.authority import Caller
 from archive.refusals import AuthorityRefused, Fault, InvalidRequest, NotAuthenticated
 
 ENDS_HEADER: Final = "Lychd-Token-Expires"
 """The header by which the holder of a token learns that it ends soon."""
-
-_NAMESPACE = re.compile(limits.ADDRESS_KEY_PATTERN)
 
 
 class ArchiveView(APIView):
@@ -78,10 +75,7 @@ class ArchiveView(APIView):
 
     def caller(self, request: Request, ns: str) -> Caller:
         """Meet the asker at the door of a namespace; a key that none can have looks like any refusal (S-089)."""
-        subject = subject_of(request)
-        if not _NAMESPACE.match(ns):
-            raise AuthorityRefused
-        return Caller.in_namespace(subject, ns)
+        return caller_in(request, ns)
 
     def if_match(self, request: Request) -> str | None:
         """Return the If-Match header, the other way to say `expected_version`."""

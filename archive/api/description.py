@@ -100,7 +100,8 @@ class _BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> Schema:
-        return {"type": "http", "scheme": "bearer", "description": "A token of `lychd token create`."}
+        said = "A token of `lychd token create`, good in the namespaces that it names."
+        return {"type": "http", "scheme": "bearer", "description": said}
 
 
 class _SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

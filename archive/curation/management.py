@@ -109,6 +109,7 @@ def _issue(request: HttpRequest, caller: Caller, given: dict[str, str]) -> HttpR
     issued = management.issue(
         caller,
         given["subject"],
+        also_for=given["also_for"].split(),
         name=given["name"],
         days=limits.TOKEN_LIFETIME_DAYS_DEFAULT if days is None else days,
     )
@@ -140,9 +141,10 @@ CHANGES: Final = {
     ),
     "token": Change(
         "Issue a token for {subject}?",
-        "Whoever has it acts as this subject, wherever the subject holds a grant. It is shown once, on the next page.",
+        "Whoever has it acts as this subject here and in the namespaces named besides, as far as its grants go."
+        " It opens no other namespace, now or later. It is shown once, on the next page.",
         "Issue and show it",
-        ("subject", "name", "days"),
+        ("subject", "name", "days", "also_for"),
         _issue,
     ),
     "token-end": Change(

@@ -60,12 +60,14 @@ _WALKED: Final = f"""
 WITH RECURSIVE held (key) AS (
     (SELECT namespace_key FROM lychd_grant
      WHERE subject = %(subject)s AND revoked_at IS NULL
+       AND (%(within)s::text[] IS NULL OR namespace_key = ANY (%(within)s::text[]))
        AND namespace_key ~>~ %(after)s AND namespace_key ~>=~ %(starting)s
      ORDER BY namespace_key USING ~<~ LIMIT 1)
     UNION ALL
     SELECT further.namespace_key FROM held CROSS JOIN LATERAL (
         SELECT namespace_key FROM lychd_grant
         WHERE subject = %(subject)s AND revoked_at IS NULL AND namespace_key ~>~ held.key
+          AND (%(within)s::text[] IS NULL OR namespace_key = ANY (%(within)s::text[]))
         ORDER BY namespace_key USING ~<~ LIMIT 1
     ) AS further
     WHERE starts_with(held.key, %(starting)s)
@@ -187,13 +189,21 @@ class Grant(models.Model):
 
     @classmethod
     def walked(
-        cls, subject: str, *, action: str | None, after: str, starting: str, limit: int
+        cls,
+        subject: str,
+        *,
+        action: str | None,
+        within: "Collection[str] | None",
+        after: str,
+        starting: str,
+        limit: int,
     ) -> "list[ConfiguredBinding]":
         """The served namespaces in which a current grant allows an action under their binding, or anything, by key.
 
         From one key to the next by the index: neither how many grants nor how many namespaces there are costs anything.
         """
-        values = {"subject": subject, "action": action, "after": after, "starting": starting, "limit": limit}
+        values: dict[str, Any] = {"subject": subject, "action": action, "after": after, "starting": starting}
+        values |= {"within": None if within is None else list(within), "limit": limit}
         with connection.cursor() as cursor:
             cursor.execute(_WALKED, values)
             return [ConfiguredBinding.from_db(cls._default_manager.db, _BINDING, row) for row in cursor.fetchall()]
@@ -343,6 +353,8 @@ class Token(models.Model):
     name = models.TextField(default="")
     digest = models.TextField()
     prefix = models.TextField()
+    # What its subject is granted elsewhere, now or later, it does not open. None: every namespace, by the host alone.
+    namespaces = ArrayField(models.TextField(), null=True)
     created_by = models.TextField()
     created_at = models.DateTimeField(db_default=CLOCK)
     expires_at = models.DateTimeField()

@@ -8,7 +8,7 @@ import getpass
 import hashlib
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -169,20 +169,30 @@ def digest_of_secret(secret: str) -> str:
 
 
 def issue_token(
-    subject: str, *, by: str, name: str = "", days: int = limits.TOKEN_LIFETIME_DAYS_DEFAULT
+    subject: str,
+    *,
+    by: str,
+    namespaces: Collection[str] | None,
+    name: str = "",
+    days: int = limits.TOKEN_LIFETIME_DAYS_DEFAULT,
 ) -> IssuedToken:
-    """Make a bearer token for a principal, valid for `days`."""
+    """Make a bearer token for a principal, valid for `days` and for these namespaces; None is every one."""
     check = Checker()
     check.within("/days", days, 1, limits.TOKEN_LIFETIME_DAYS_MAX)
     check.whole_text("/name", name)
     if len(name) > limits.IDENTIFIER_MAX:
         check.fault("/name", f"at most {limits.IDENTIFIER_MAX} characters")
+    if namespaces is not None:
+        if not 1 <= len(namespaces) <= limits.TOKEN_NAMESPACES_MAX:
+            check.fault("/namespaces", f"1 to {limits.TOKEN_NAMESPACES_MAX} of them")
+        for namespace in namespaces:
+            check.address_key("/namespaces", namespace)
     check.settle()
     with host_write():
-        return _issued(subject, by=by, name=name, days=days)
+        return _issued(subject, by=by, namespaces=namespaces, name=name, days=days)
 
 
-def _issued(subject: str, *, by: str, name: str, days: int) -> IssuedToken:
+def _issued(subject: str, *, by: str, namespaces: Collection[str] | None, name: str, days: int) -> IssuedToken:
     principal = Principal.objects.filter(subject=subject, active=True).first()
     if principal is None:
         raise InvalidRequest([Fault("/subject", "no active principal has it; `lychd principal add` makes one")])
@@ -192,6 +202,7 @@ def _issued(subject: str, *, by: str, name: str, days: int) -> IssuedToken:
         name=name,
         digest=digest_of_secret(secret),
         prefix=secret[:_PREFIX_LENGTH],
+        namespaces=None if namespaces is None else sorted(set(namespaces)),
         created_by=by,
         expires_at=moment() + timedelta(days=days),
     )
@@ -201,7 +212,7 @@ def _issued(subject: str, *, by: str, name: str, days: int) -> IssuedToken:
 def rotate_token(
     prefix: str, *, by: str, overlap_seconds: int = limits.TOKEN_ROTATION_OVERLAP_SECONDS_DEFAULT
 ) -> IssuedToken:
-    """Issue a successor and let the old token go on for `overlap_seconds`, so that no caller is cut off."""
+    """Issue a successor for the same namespaces; the old token goes on for `overlap_seconds`, so nobody is cut off."""
     check = Checker()
     check.within("/overlap_seconds", overlap_seconds, 0, limits.TOKEN_LIFETIME_DAYS_MAX * 86_400)
     check.settle()
@@ -214,7 +225,7 @@ def rotate_token(
         live = Token.objects.filter(id=old.id, revoked_at__isnull=True, expires_at__gt=CLOCK)
         if not live.update(expires_at=Least("expires_at", moment() + timedelta(seconds=overlap_seconds))):
             raise RecordAbsent
-        return _issued(old.principal.subject, by=by, name=old.name, days=days)
+        return _issued(old.principal.subject, by=by, namespaces=old.namespaces, name=old.name, days=days)
 
 
 def revoke_token(prefix: str) -> Token:

@@ -1,10 +1,10 @@
 """Who may do what in a namespace, changed through a page: the host's own acts, asked about like any other (5.15).
 
-A token opens every namespace in which its subject holds a grant. To issue or end one is therefore asked in all of them,
-so that whoever grants in one namespace gets no key to another.
+A token opens the namespaces that it names, as far as its subject's grants go. To issue or end one is asked in all of
+them, so that whoever grants in one namespace gets no key to another. Nor is it told who there is in another.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -31,16 +31,28 @@ NAMESPACES_ASKED: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
+class Key:
+    """A token as somebody sees it who grants in one of its namespaces."""
+
+    token: Token
+    namespaces: tuple[str, ...]
+    """Those of its namespaces in which the asker may grant, and this one; nothing is told of others."""
+    everywhere: bool
+    """Whether the host made it for every namespace."""
+    managed: bool
+    """Whether the asker may end it: who may grant in all of its namespaces."""
+
+
+@dataclass(frozen=True, slots=True)
 class Person:
-    """A subject in one namespace: what it may do, by which tokens it comes, and whether the asker manages those."""
+    """A subject in one namespace: what it may do, and by which tokens it comes."""
 
     subject: str
     active: bool
     roles: tuple[str, ...]
     """Roles that it holds whole."""
     grants: tuple[Grant, ...]
-    tokens: tuple[Token, ...]
-    tokens_managed: bool
+    tokens: tuple[Key, ...]
 
     beyond_roles: tuple[str, ...]
     """Actions that no whole role explains."""
@@ -65,7 +77,10 @@ def people(caller: Caller, *, after: str | None = None) -> People:
 
 
 def give(caller: Caller, subject: str, names: Sequence[str], *, days: int | None = None) -> list[Grant]:
-    """Allow roles or actions to a principal under the caller's binding, for some days or until withdrawn."""
+    """Allow roles or actions to a subject that is known here, under the caller's binding, for some days or for good.
+
+    A subject that was never granted anything here is refused in one way, whether it acts elsewhere or nowhere.
+    """
     _well_named(subject)
     check = Checker()
     if days is not None:
@@ -75,6 +90,9 @@ def give(caller: Caller, subject: str, names: Sequence[str], *, days: int | None
 
     def act() -> list[Grant]:
         with reading():
+            known = Grant.objects.filter(subject=subject, namespace_key=caller.namespace).exists()
+            if not known:
+                raise InvalidRequest([Fault("/subject", "new here; the host gives the first role: lychd grant give")])
             until = None if days is None else moment() + timedelta(days=days)
         return host.grant(subject, caller.binding, actions, by=caller.subject, valid_until=until)
 
@@ -91,29 +109,41 @@ def withdraw(caller: Caller, subject: str, names: Sequence[str]) -> int:
 
 
 def issue(
-    caller: Caller, subject: str, *, name: str = "", days: int = limits.TOKEN_LIFETIME_DAYS_DEFAULT
+    caller: Caller,
+    subject: str,
+    *,
+    also_for: Collection[str] = (),
+    name: str = "",
+    days: int = limits.TOKEN_LIFETIME_DAYS_DEFAULT,
 ) -> IssuedToken:
-    """Make a token for a subject of this namespace; its secret leaves once, and only if the last answer is yes."""
+    """Make a token for a subject of this namespace; its secret leaves once, and only if the last answer is yes.
+
+    It opens this namespace and those named besides, in each of which the caller has to be allowed to grant.
+    """
     _well_named(subject)
+    keys = {caller.namespace, *also_for}
 
     def act() -> IssuedToken:
-        _require_everywhere(caller, subject, Point.A0)
-        issued = host.issue_token(subject, by=caller.subject, name=name, days=days)
-        _require_everywhere(caller, subject, Point.A2)
+        if not _stands_in(subject, caller.namespace):
+            raise AuthorityRefused
+        _require_everywhere(caller, keys, Point.A0)
+        issued = host.issue_token(subject, by=caller.subject, namespaces=keys, name=name, days=days)
+        _require_everywhere(caller, keys, Point.A2)
         return issued
 
-    return _asked(caller, Action.GRANT, {"act": "issue", "subject": subject, "days": days}, act)
+    proposal = {"act": "issue", "subject": subject, "namespaces": sorted(keys), "days": days}
+    return _asked(caller, Action.GRANT, proposal, act)
 
 
 def end_token(caller: Caller, prefix: str) -> Token:
-    """End a token of a subject of this namespace now; raises `RecordAbsent`."""
+    """End a token of this namespace now; raises `RecordAbsent`."""
 
     def act() -> Token:
         with reading():
             found = Token.objects.filter(prefix=prefix, revoked_at__isnull=True).select_related("principal").first()
-        if found is None or not _stands_in(found.principal.subject, caller.namespace):
+        if found is None or caller.namespace not in (keys := _opened([found])[found.id]):
             raise RecordAbsent
-        _require_everywhere(caller, found.principal.subject, Point.A0)
+        _require_everywhere(caller, keys, Point.A0)
         return host.revoke_token(prefix)
 
     if "\x00" in prefix or len(prefix) > limits.IDENTIFIER_MAX:
@@ -241,6 +271,14 @@ def _namespaces_of(subjects: Iterable[str]) -> dict[str, set[str]]:
     return found
 
 
+def _opened(tokens: Sequence[Token]) -> dict[int, set[str]]:
+    """The namespaces that each of these tokens opens now or will; of one for all, those of its subject's grants."""
+    everywhere = _namespaces_of({one.principal.subject for one in tokens if one.namespaces is None})
+    return {
+        one.id: everywhere[one.principal.subject] if one.namespaces is None else set(one.namespaces) for one in tokens
+    }
+
+
 def _managed(caller: Caller, keys: set[str], point: Point) -> set[str]:
     """Of these namespaces, those in which the caller may grant; one that is not served has nobody to ask."""
     with reading():
@@ -255,8 +293,8 @@ def _managed(caller: Caller, keys: set[str], point: Point) -> set[str]:
     return {question.namespace for question, yes in zip(asked, answers, strict=True) if yes}
 
 
-def _few(namespaces: dict[str, set[str]]) -> set[str]:
-    """As many of these namespaces as may be asked about at once, of one subject after another, all of it or nothing."""
+def _few(namespaces: dict[int, set[str]]) -> set[str]:
+    """As many of these namespaces as may be asked about at once, of one token after another, all of it or nothing."""
     taken: set[str] = set()
     for keys in namespaces.values():
         if len(taken | keys) <= NAMESPACES_ASKED:
@@ -264,13 +302,8 @@ def _few(namespaces: dict[str, set[str]]) -> set[str]:
     return taken
 
 
-def _require_everywhere(caller: Caller, subject: str, point: Point) -> None:
-    keys = _namespaces_of([subject])[subject]
-    if (
-        not _stands_in(subject, caller.namespace)
-        or len(keys) > NAMESPACES_ASKED
-        or _managed(caller, keys, point) != keys
-    ):
+def _require_everywhere(caller: Caller, keys: set[str], point: Point) -> None:
+    if len(keys) > NAMESPACES_ASKED or _managed(caller, keys, point) != keys:
         raise AuthorityRefused
 
 
@@ -294,20 +327,29 @@ def _people(caller: Caller, after: str | None) -> People:
         principals = {one.subject: one for one in Principal.objects.filter(subject__in=shown)}
         tokens = list(
             Token.objects.defer("digest")
+            .filter(Q(namespaces__isnull=True) | Q(namespaces__contains=[caller.namespace]))
             .filter(principal__subject__in=shown, revoked_at__isnull=True, expires_at__gt=CLOCK)
             .select_related("principal")
             .order_by("id")
         )
-    namespaces = _namespaces_of(shown)
-    managed = _managed(caller, _few(namespaces), Point.A0)
+    opened = _opened(tokens)
+    managed = _managed(caller, _few(opened), Point.A0)
+    keys = [
+        Key(
+            token=one,
+            namespaces=tuple(sorted(opened[one.id] & {caller.namespace, *managed})),
+            everywhere=one.namespaces is None,
+            managed=opened[one.id] <= managed,
+        )
+        for one in tokens
+    ]
     return People(
         people=tuple(
             _person(
                 principals[subject],
                 [one for one in grants if one.subject == subject],
-                [one for one in tokens if one.principal.subject == subject],
+                [one for one in keys if one.token.principal.subject == subject],
                 roles,
-                tokens_managed=namespaces[subject] <= managed,
             )
             for subject in shown
         ),
@@ -319,10 +361,8 @@ def _people(caller: Caller, after: str | None) -> People:
 def _person(
     principal: Principal,
     grants: list[Grant],
-    tokens: list[Token],
+    tokens: list[Key],
     roles: tuple[tuple[str, tuple[str, ...]], ...],
-    *,
-    tokens_managed: bool,
 ) -> Person:
     held = {grant.action for grant in grants}
     whole = tuple(name for name, actions in roles if held.issuperset(actions))
@@ -333,7 +373,6 @@ def _person(
         roles=whole,
         grants=tuple(grants),
         tokens=tuple(tokens),
-        tokens_managed=tokens_managed,
         beyond_roles=tuple(sorted(held - covered)),
         ends_at=min((grant.valid_until for grant in grants if grant.valid_until is not None), default=None),
     )

@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Exists, F, Func, OuterRef, Q, QuerySet
 
 from archive.authority import Action
 from archive.models import Grant, Principal, Role, Token
@@ -10,6 +11,8 @@ from inspection.admin.cells import age_of, by_key, time_of, words, yes
 from inspection.admin.scope import Scope
 from inspection.admin.site import Table, column
 from inspection.templatetags.showing import breakable
+
+_BOTH: Final = "ARRAY(SELECT unnest(%(expressions)s) ORDER BY 1)"
 
 
 def _principals(scope: Scope, action: Action) -> "QuerySet[Any]":
@@ -20,7 +23,20 @@ def _principals(scope: Scope, action: Action) -> "QuerySet[Any]":
 
 
 def _tokens(scope: Scope, action: Action) -> "QuerySet[Any]":
-    return Token.objects.filter(principal__in=_principals(scope, action))
+    """Tokens of these principals for these namespaces; what else they are for is not told."""
+    here = ArraySubquery(scope.keys(action))
+    told = Func(F("namespaces"), here, template=_BOTH, arg_joiner=") INTERSECT SELECT unnest(")
+    return Token.objects.filter(
+        Q(namespaces__isnull=True) | Q(namespaces__overlap=here), principal__in=_principals(scope, action)
+    ).annotate(told=told)
+
+
+def _opens(token: Any) -> str:
+    return "every namespace" if token.namespaces is None else words(token.told)
+
+
+_opens.short_description = "Namespaces"  # type: ignore[attr-defined]
+_opens.where = "namespaces"  # type: ignore[attr-defined]
 
 
 def _roles(scope: Scope, action: Action) -> "QuerySet[Any]":
@@ -74,10 +90,10 @@ TABLES: Final = (
         (
             column("Prefix", "prefix"),
             column("Subject", "principal.subject", breakable),
+            _opens,
             column("Name", "name", breakable),
             age_of("Last used", "last_used_at"),
             time_of("Ends", "expires_at"),
-            age_of("Age", "created_at"),
         ),
         (
             column("Made by", "created_by", breakable),

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from archive import canonical, limits, refusals
 from archive.api import bodies, description
 from archive.api import schema as shapes
-from archive.api.authentication import subject_of
+from archive.api.authentication import caller_in, namespaces_of, subject_of
 from archive.api.base import ArchiveView
 from archive.authority import Caller
 from archive.records import EventRecord, NoteRecord
@@ -36,7 +36,7 @@ def caller_named(request: Request) -> Caller:
     namespace = request.query_params.get("namespace")
     if not namespace:
         raise InvalidRequest([Fault("/namespace", "is required")])
-    return Caller.in_namespace(subject_of(request), namespace)
+    return caller_in(request, namespace)
 
 
 class Notes(ArchiveView):
@@ -246,7 +246,8 @@ class Configuration(ArchiveView):
         namespace = request.query_params.get("namespace")
         if namespace is not None and not re.match(limits.ADDRESS_KEY_PATTERN, namespace):
             raise AuthorityRefused
-        return Response(discovery.configuration(subject_of(request), namespace, _page(request)))
+        found = discovery.configuration(subject_of(request), namespace, _page(request), within=namespaces_of(request))
+        return Response(found)
 
 
 class InterfaceProjection(ArchiveView):

@@ -115,7 +115,7 @@ class _Acts:
         self._lock = threading.Lock()
         self._questions = iter(ground.asked(10_000_000))
         self._ground = ground
-        self._token = host.issue_token(scratch.SUBJECT, by=host.host_actor()).secret
+        self._token = host.issue_token(scratch.SUBJECT, by=host.host_actor(), namespaces=None).secret
         self._session = _signed_in()
         self._receipt = fresh("q")
         recall(ground.caller, LexicalRecall(self._receipt, next(self._questions), top_k=limits.TOP_K_DEFAULT))

@@ -38,22 +38,35 @@ def caller(options: argparse.Namespace) -> Caller:
 
 def binding(options: argparse.Namespace) -> Binding:
     """Return the binding that a host command is about."""
-    namespace = options.namespace or _given("LYCHD_NAMESPACE")
-    if not namespace:
-        with reading():
-            served = tuple(
-                ConfiguredBinding.objects.filter(disabled_at__isnull=True)
-                .order_by("namespace_key")
-                .values_list("namespace_key", flat=True)[: _NAMED + 1]
-            )
-        if len(served) != 1:
-            raise UsageError(_choose(served))
-        namespace = served[0]
     with reading():
-        found = source().find(namespace)
+        found = source().find(_one_namespace(options.namespace))
     if found is None:
         raise NamespaceNotServed
     return found
+
+
+def _one_namespace(named: str | None) -> str:
+    if namespace := named or _given("LYCHD_NAMESPACE"):
+        return namespace
+    with reading():
+        served = tuple(
+            ConfiguredBinding.objects.filter(disabled_at__isnull=True)
+            .order_by("namespace_key")
+            .values_list("namespace_key", flat=True)[: _NAMED + 1]
+        )
+    if len(served) != 1:
+        raise UsageError(_choose(served))
+    return served[0]
+
+
+def namespaces(options: argparse.Namespace) -> list[str]:
+    """Return the served namespaces that a host command names, each once; without any, the one it is about."""
+    keys = list(dict.fromkeys(options.namespaces)) or [_one_namespace(None)]
+    with reading():
+        found = source().find_all(keys)
+    if found.keys() != set(keys):
+        raise NamespaceNotServed
+    return keys
 
 
 def _given(name: str) -> str:

@@ -2,7 +2,7 @@
 
 import argparse
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.contrib.auth import get_user_model
 
@@ -14,6 +14,9 @@ from archive.refusals import Fault, InvalidRequest
 from archive.transactions import moment, reading
 from lychd.commands import acting
 from lychd.commands.telling import Told, pairs, table
+
+_NAMED: Final = 5
+"""So many namespaces of a token are named in its line; its JSON names all."""
 
 # --- principals ------------------------------------------------------------------------------------------------------
 
@@ -127,7 +130,11 @@ def withdraw_grant(options: argparse.Namespace) -> Told:
 
 def create_token(options: argparse.Namespace) -> Told:
     """Make a token and show its secret, this once."""
-    return _issued(host.issue_token(options.subject, by=host.host_actor(), name=options.name, days=options.days))
+    namespaces = None if options.all_namespaces else acting.namespaces(options)
+    actor = host.host_actor()
+    return _issued(
+        host.issue_token(options.subject, by=actor, namespaces=namespaces, name=options.name, days=options.days)
+    )
 
 
 def rotate_token(options: argparse.Namespace) -> Told:
@@ -137,7 +144,8 @@ def rotate_token(options: argparse.Namespace) -> Told:
 
 def _issued(issued: IssuedToken) -> Told:
     told = _token_json(issued.token)
-    text = f"{issued.secret}\n\nThis is the only time it is shown. It ends at {told['expires_at']}."
+    opens = "every namespace" if issued.token.namespaces is None else ", ".join(told["namespaces"])
+    text = f"{issued.secret}\n\nThis is the only time it is shown. It is for {opens} and ends at {told['expires_at']}."
     return Told({"token": told, "secret": issued.secret}, text)
 
 
@@ -155,14 +163,16 @@ def list_tokens(options: argparse.Namespace) -> Told:
             rows = rows.filter(principal__subject=options.subject)
         now = moment()
         told = [{**_token_json(row), "standing": _standing(row, now)} for row in rows]
-    heads = ("token", "subject", "name", "standing", "expires at", "revoked at", "last used at")
-    names = ("prefix", "subject", "name", "standing", "expires_at", "revoked_at", "last_used_at")
-    return Told(
-        {"items": told},
-        table(
-            heads, [[one[name] for name in names] for one in told], empty="No tokens; `lychd token create` makes one."
-        ),
-    )
+    heads = ("token", "subject", "namespaces", "name", "standing", "expires at", "revoked at", "last used at")
+    names = ("prefix", "subject", "namespaces", "name", "standing", "expires_at", "revoked_at", "last_used_at")
+    lines = [[_few(one[name]) if name == "namespaces" else one[name] for name in names] for one in told]
+    return Told({"items": told}, table(heads, lines, empty="No tokens; `lychd token create` makes one."))
+
+
+def _few(keys: list[str]) -> str:
+    """Name some namespaces and count the rest."""
+    more = len(keys) - _NAMED
+    return ", ".join(keys[:_NAMED]) + (f" and {more} more" if more > 0 else "") or "none"
 
 
 def _standing(token: Token, now: datetime) -> str:
@@ -179,6 +189,7 @@ def _token_json(token: Token) -> dict[str, Any]:
     return {
         "prefix": token.prefix,
         "subject": token.principal.subject,
+        "namespaces": ["*"] if token.namespaces is None else token.namespaces,
         "name": token.name,
         "created_by": token.created_by,
         **{name: None if (moment := getattr(token, name)) is None else canonical.instant(moment) for name in times},

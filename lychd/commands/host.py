@@ -18,6 +18,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core import checks
 from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import Q
 
 from archive import lexical, limits
 from archive.bindings import Binding, TableBindings
@@ -77,7 +78,7 @@ def init(options: argparse.Namespace) -> Told:
     steps.append(
         ("grants", "done" if given else "exists", f"{given} given to {user.get_username()} and {options.agent}")
     )
-    secret = _first_token(options.agent)
+    secret = _first_token(options.agent, binding.namespace)
     steps.append(("token", "exists" if secret is None else "done", f"for {options.agent}"))
     document: dict[str, Any] = {
         "steps": [{"step": step, "outcome": outcome, "what": what} for step, outcome, what in steps],
@@ -173,13 +174,13 @@ def give(subject: str, names: tuple[str, ...], binding: Binding, *, user_id: int
     return len(host.grant(subject, binding, host.actions_of(names), by=host.host_actor()))
 
 
-def _first_token(agent: str) -> str | None:
+def _first_token(agent: str, namespace: str) -> str | None:
+    live = Token.objects.filter(principal__subject=agent, revoked_at__isnull=True, expires_at__gt=CLOCK)
     with reading():
-        live = Token.objects.filter(principal__subject=agent, revoked_at__isnull=True, expires_at__gt=CLOCK).exists()
-    if live:
-        return None
+        if live.filter(Q(namespaces__isnull=True) | Q(namespaces__contains=[namespace])).exists():
+            return None
     try:
-        return host.issue_token(agent, by=host.host_actor(), name="first").secret
+        return host.issue_token(agent, by=host.host_actor(), namespaces=[namespace], name="first").secret
     except InvalidRequest:
         # Somebody disabled the agent on purpose; a second `init` does not undo that.
         return None

@@ -69,6 +69,11 @@ def _seen(place: Place) -> str:
     return "" if binding is None else management.tag_of(binding)
 
 
+def _known(place: Place) -> str:
+    """Somebody who was granted something there."""
+    return "neighbour" if place.key.startswith("others") else "writer"
+
+
 _BODIES: Final[dict[str, Content]] = {
     "api/v1/ns/<str:ns>/notes": _intake,
     "api/v1/ns/<str:ns>/notes/batch": lambda place: {"items": [_intake(place), _intake(place)]},
@@ -90,7 +95,7 @@ _BODIES: Final[dict[str, Content]] = {
     },
     "api/v1/ns/<str:ns>/semantic-recalls/<str:request_id>/resolve": lambda place: {},
     "ns/<key:ns>/find": lambda place: {"identifier": str(place.promoted)},
-    "ns/<key:ns>/people/grant": lambda place: {"subject": "charlie", "role": "recaller", "confirmed": "yes"},
+    "ns/<key:ns>/people/grant": lambda place: {"subject": _known(place), "role": "recaller", "confirmed": "yes"},
     "ns/<key:ns>/people/withdraw": lambda place: {"subject": "writer", "role": "writer", "confirmed": "yes"},
     "ns/<key:ns>/people/token": lambda place: {"subject": "writer"},
     "ns/<key:ns>/people/token-end": lambda place: {"prefix": "lychd_"},

@@ -272,7 +272,7 @@ def planted(owner: "psycopg.Connection[Any]", shelf: Path) -> Iterator[Ground]:
             users[role] = user
             if role != "stranger":
                 host.map_principal(role, user_id=user.pk)
-                secrets[role] = host.issue_token(role, by="host:tests").secret
+                secrets[role] = host.issue_token(role, by="host:tests", namespaces=None).secret
         host.set_active("inactive", active=False)
         # Their use was noted just now, so that an answer has nothing to note.
         owner.execute("UPDATE lychd_token SET last_used_at = clock_timestamp()")

@@ -93,7 +93,7 @@ def test_a_record_of_another_namespace_is_as_absent_as_none(here: Ground, entran
 
 def test_a_token_that_is_no_good_is_so_in_one_way(here: Ground) -> None:
     """Unknown, with a known beginning, revoked, at its end, of somebody switched off."""
-    revoked, ended = (host.issue_token("charlie", by="host:tests") for _ in range(2))
+    revoked, ended = (host.issue_token("charlie", by="host:tests", namespaces=None) for _ in range(2))
     host.revoke_token(revoked.token.prefix)
     here.owner.execute("UPDATE lychd_token SET expires_at = created_at WHERE id = %s", [ended.token.id])
     known = here.secrets["curator"]

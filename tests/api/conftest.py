@@ -54,7 +54,7 @@ def _dashed(headers: dict[str, str]) -> dict[str, str]:
 
 
 def token(subject: str) -> str:
-    return host.issue_token(subject, by="host:tests").secret
+    return host.issue_token(subject, by="host:tests", namespaces=None).secret
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from django.test import Client
 
 from archive import canonical, limits
 from archive.models import Token
-from archive.operations import host
+from archive.operations import host, management
 from archive.transactions import moment
 from tests import cast
 from tests.api.conftest import Api, body, nothing_added, problem, same_but_for_the_id, token
@@ -214,6 +214,47 @@ def test_a_token_of_one_namespace_is_none_of_another(garden, api):
     ivy = api("ivy")
     assert ivy.get("notes").status_code == 200
     problem(ivy.elsewhere("shed").get("notes"), 403, "authority_refused")
+
+
+def test_s368_a_grant_of_later_does_not_open_another_namespace_to_a_token(garden, api):
+    """The issuer grants in the garden; the host grants the same subject something in the shed afterwards."""
+    otto, shed = garden.caller("otto"), cast.Garden(host.configure_namespace("shed", **SHED))
+    bob = Api(management.issue(otto, "bob").secret)
+    host.grant("bob", shed.binding, host.actions_of(["recaller", "inspector"]), by="host:tests")
+    question = {"request_id": "q-1", "query": "roses"}
+    problem(bob.elsewhere("shed").post("recalls", question), 403, "authority_refused")
+    problem(bob.elsewhere("shed").get("notes"), 403, "authority_refused")
+    problem(bob.get("/api/v1/configuration?namespace=shed"), 403, "authority_refused")
+    problem(bob.get("/api/v1/configuration"), 403, "authority_refused")
+    assert bob.get("/api/v1/generation-configuration?namespace=shed").status_code == 403
+    # The subject itself is let in, and so is a token of the host for both.
+    assert api("bob").elsewhere("shed").get("notes").status_code == 200
+    both = Api(host.issue_token("bob", by="host:tests", namespaces=["shed", "garden"]).secret)
+    assert both.elsewhere("shed").get("notes").status_code == 200
+
+
+@pytest.mark.parametrize("authorizer", [None, "tests.api.test_who_asks.Everybody"], ids=["grants", "another"])
+def test_discovery_tells_a_token_of_its_own_namespaces_alone(garden, settings, authorizer):
+    for key in ("arbour", "orchard", "shed"):
+        cast.plant(key)
+    if authorizer is not None:
+        settings.LYCHD_ARCHIVE = {**settings.LYCHD_ARCHIVE, "authorizer": authorizer}
+    issued = host.issue_token("ivy", by="host:tests", namespaces=["orchard", "garden", "nowhere"])
+    ivy = Api(issued.secret)
+    first = ivy.get("/api/v1/configuration?limit=1").json()
+    second = ivy.get(f"/api/v1/configuration?limit=1&cursor={first['next_cursor']}").json()
+    told = [one["namespace"] for page in (first, second) for one in page["bindings"]]
+    assert (told, second["next_cursor"]) == (["garden", "orchard"], None)
+
+
+class Everybody:
+    """Lets everybody do everything."""
+
+    def decide_many(self, questions):
+        return [True] * len(questions)
+
+
+SHED = {"owner": cast.OWNER, "policy_revision": cast.POLICY, "by": "host:tests"}
 
 
 # --- a token that ends soon ------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def test_a_command_is_copied_by_its_button(handbook, site, browser):
     page.goto(f"{site}/ns/{NAMESPACE}")
     page.get_by_role("button", name="Copy").first.click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()") == "lychd token create SUBJECT"
+    assert page.evaluate("navigator.clipboard.readText()") == f"lychd token create SUBJECT --namespace {NAMESPACE}"
     visitor.leave()
 
 

@@ -225,7 +225,7 @@ def _whoever_waits(owner: "psycopg.Connection[Any]", waiting: threading.Thread) 
 
 
 def _at_the_doors(story: Story, garden: cast.Garden) -> None:
-    issued = host.issue_token("alice", by="host:tests")
+    issued = host.issue_token("alice", by="host:tests", namespaces=None)
     wrong = Canary.password("token that nobody issued")
     story.credentials += [Canary.of_secret("token", issued.secret), wrong]
     api = _Api(issued.secret)
@@ -302,7 +302,7 @@ def look_again(note_id: UUID) -> list[Answer]:
     shown: list[Answer] = []
     ns = "/api/v1/ns/garden"
     for subject in cast.ROLES:
-        api = _Api(host.issue_token(subject, by="host:tests").secret)
+        api = _Api(host.issue_token(subject, by="host:tests", namespaces=None).secret)
         shown += [
             *(api.get(f"{ns}/notes/{note_id}{part}") for part in ("", "/events", "/text")),
             *(

@@ -82,6 +82,26 @@ def test_a_token_on_the_screen_comes_first_and_alone(lychd, garden):
     assert Token.objects.get().digest == digest_of_secret(lines[0])
 
 
+def test_a_token_is_for_the_namespaces_that_it_names(lychd, garden):
+    def made(*words):
+        return lychd("token", "create", "bob", *words, "--json")
+
+    assert made().document["token"]["namespaces"] == [GARDEN]
+    cast.plant("shed")
+    assert made().code == 64
+    first = made("--namespace", "shed", "--namespace", GARDEN, "--namespace", "shed").document["token"]
+    assert first["namespaces"] == [GARDEN, "shed"]
+    assert lychd("token", "rotate", first["prefix"], "--json").document["token"]["namespaces"] == [GARDEN, "shed"]
+    ran = made("--namespace", "desert")
+    assert (ran.code, ran.document["code"]) == (2, "namespace_not_served")
+    assert made("--all-namespaces").document["token"]["namespaces"] == ["*"]
+    assert Token.objects.filter(namespaces=None).count() == 1
+    assert "every namespace" in lychd("token", "create", "bob", "--all-namespaces").out
+    listed = lychd("token", "list").out
+    assert "garden, shed" in listed
+    assert " * " in listed
+
+
 def test_a_token_is_rotated_and_revoked(lychd, garden):
     first = lychd("token", "create", "bob", "--json").document
     second = lychd("token", "rotate", first["token"]["prefix"], "--overlap", 60, "--json").document

@@ -279,7 +279,7 @@ OPTIONAL = {
     "lychd_binding_history": {"generation", "disabled_at"},
     "lychd_grant": {"valid_until", "revoked_at"},
     "lychd_principal": {"user_id", "linked_at"},
-    "lychd_token": {"revoked_at", "last_used_at"},
+    "lychd_token": {"revoked_at", "last_used_at", "namespaces"},
 }
 
 

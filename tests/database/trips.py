@@ -445,11 +445,17 @@ _TOKEN: list[Case] = [
         _token("principal_id = %(unlinked)s"),
         _token("created_at = now()"),
         _token("expires_at = expires_at + interval '1 second'"),
+        _token("namespaces = NULL"),
+        _token("namespaces = namespaces || ARRAY['shed']"),
+        _token("namespaces = ARRAY['shed']"),
+        _token("namespaces = ARRAY['garden', NULL]"),
     ),
     Trip("LY001", "token_fence", (_token("revoked_at = now()"), _token("revoked_at = NULL"))),
     Trip("LY001", "token_fence", (_token("revoked_at = now()"), _token("revoked_at = now() + interval '1 day'"))),
     Pass((_token("revoked_at = now()"), _token("last_used_at = now()"))),
+    Trip("LY001", "token_fence", (_token("namespaces = ARRAY['meadow']"), _token("namespaces = ARRAY['garden']"))),
     Pass((_token("expires_at = expires_at - interval '1 day'"),)),
+    Pass((_token("namespaces = ARRAY['garden']"), _token("namespaces = '{}'"))),
 ]
 
 CASES: dict[tuple[str, str], list[Case]] = {

@@ -56,8 +56,8 @@ def plant() -> World:
     migrate(cast.Garden(moved).caller("otto"), reason="the policy has a second edition")
     host.map_principal("rosa", user_id=User.objects.create_user("rosa").pk)
     host.map_principal("rolf", user_id=User.objects.create_user("rolf").pk)
-    host.issue_token("rosa", by="host:tests")
-    host.issue_token("bob", by="host:tests")
+    host.issue_token("rosa", by="host:tests", namespaces=["garden", "meadow"])
+    host.issue_token("bob", by="host:tests", namespaces=None)
     with flushing.as_owner() as owner:
         spaces = dict(owner.execute("SELECT key, id FROM archive_namespace").fetchall())
         sources = dict(owner.execute("SELECT source_key, id FROM archive_source").fetchall())

@@ -644,10 +644,63 @@ MANAGED: Final = (
         ("archive.operations.management:_asked require A2",),
     ),
     Fault(
-        "authority: a token is issued wherever else it opens",
+        "authority: a token is issued for whichever namespaces somebody names",
         Code("archive.operations.management:_managed", "authority.decide(asked, point)", "[True] * len(asked)"),
-        (f"{PEOPLE}test_a_token_that_opens_a_foreign_namespace_too_is_the_hosts_affair",),
+        (f"{PEOPLE}test_a_token_is_issued_for_no_namespace_in_which_the_issuer_may_not_grant",),
         ("archive.operations.management:_managed decide",),
+    ),
+    Fault(
+        "authority: a token is ended for other namespaces by whoever grants in one",
+        Code("archive.operations.management:_require_everywhere", "_managed(caller, keys, point) != keys", "False"),
+        (f"{PEOPLE}test_a_token_for_a_foreign_namespace_too_is_not_ended_here_nor_is_that_one_told",),
+    ),
+    Fault(
+        "authority: a token is issued for every namespace by a page",
+        Code("archive.operations.management:issue", "namespaces=keys", "namespaces=None"),
+        (f"{PEOPLE}test_a_token_is_shown_once_and_works", f"{WHO_ASKS}test_s368*"),
+    ),
+    Fault(
+        "authority: a token opens whatever its subject may",
+        Code("archive.authority:Caller.in_namespace", "if within is not None and namespace not in within", "if False"),
+        (
+            f"{WHO_ASKS}test_s368*",
+            "tests/access/test_tokens.py::test_no_address_of_the_api_opens_to_a_token_for_elsewhere*",
+        ),
+    ),
+    Fault(
+        "authority: the namespaces of a token are not looked at where somebody asks",
+        Code("archive.api.authentication:namespaces_of", "asker.namespaces if", "None if"),
+        (f"{WHO_ASKS}test_s368*", f"{WHO_ASKS}test_discovery_tells_a_token_of_its_own_namespaces_alone*"),
+    ),
+    Fault(
+        "authority: discovery by grants tells more than a token is for",
+        Code("inspection.namespaces:choose", "within=within", "within=None"),
+        (f"{WHO_ASKS}test_discovery_tells_a_token_of_its_own_namespaces_alone*",),
+    ),
+    Fault(
+        "authority: discovery by asking tells more than a token is for",
+        Code("inspection.namespaces:_asked", "if within is None or binding.namespace in within", ""),
+        (f"{WHO_ASKS}test_discovery_tells_a_token_of_its_own_namespaces_alone*",),
+    ),
+    Fault(
+        "authority: a page gives a role to whoever acts elsewhere",
+        Code("archive.operations.management:give", "if not known", "if False"),
+        (f"{PEOPLE}test_who_there_is_elsewhere_is_neither_told_nor_given",),
+    ),
+    Fault(
+        "authority: the page of people shows tokens for other namespaces",
+        Code("archive.operations.management:_people", "Q(namespaces__contains=[caller.namespace])", "Q()"),
+        (f"{PEOPLE}test_a_token_for_a_foreign_namespace_too_is_not_ended_here_nor_is_that_one_told",),
+    ),
+    Fault(
+        "authority: the admin tells which other namespaces a token is for",
+        Code("inspection.admin.authority:_opens", "words(token.told)", "words(token.namespaces)"),
+        ("tests/pages/test_admin.py::test_the_list_of_tokens_tells_of_namespaces_in_which_one_may_grant",),
+    ),
+    Fault(
+        "authority: a rotated token opens more than the old one",
+        Code("archive.operations.host:rotate_token", "namespaces=old.namespaces", "namespaces=None"),
+        ("tests/commands/test_authority.py::test_a_token_is_for_the_namespaces_that_it_names",),
     ),
     Fault(
         "authority: the page of grants repeats to whoever may not",

@@ -23,7 +23,7 @@ def test_all_of_it_is_served_below_a_prefix(serve, garden, django_user_model, se
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
     user = django_user_model.objects.create_user("alice", password=PASSWORD)
     Principal.objects.filter(subject="alice").update(user=user)
-    token = host.issue_token("alice", by="host:tests").secret
+    token = host.issue_token("alice", by="host:tests", namespaces=None).secret
     served = serve(LYCHD_PATH_PREFIX=PREFIX)
 
     # The sign-in leads back to what was asked for, and its cookies are for this path alone.

@@ -43,7 +43,7 @@ def test_no_answer_waits_for_the_acknowledgement_of_another():
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_one_connection_carries_many_requests_and_the_end_leaves_nothing(serve, garden, workers):
     served = serve("--workers", workers)
-    token = host.issue_token("alice", by="host:tests").secret
+    token = host.issue_token("alice", by="host:tests", namespaces=None).secret
     with contextlib.closing(served.connect()) as connection:
         for number in range(5):
             note = {"request_id": f"r-{number}", "source_key": "roses", "source_revision": str(number), "text": "Sun."}
@@ -87,7 +87,7 @@ def test_pages_have_a_head_too(serve):
 def test_b51_a_sender_of_too_much_reads_why(serve, garden, chunked):
     """A connection that is closed over unread bytes is reset, and the answer with it."""
     served = serve()
-    token = host.issue_token("alice", by="host:tests").secret
+    token = host.issue_token("alice", by="host:tests", namespaces=None).secret
     body = b"a" * (limits.BATCH_BODY_MAX_BYTES + 1_000_000)
     parts = iter([body[:65_536], body[65_536:]]) if chunked else body
     with contextlib.closing(served.connect()) as connection:
@@ -99,7 +99,7 @@ def test_b51_a_sender_of_too_much_reads_why(serve, garden, chunked):
 
 def test_a_batch_within_its_bound_arrives_whole(serve, garden):
     served = serve()
-    token = host.issue_token("alice", by="host:tests").secret
+    token = host.issue_token("alice", by="host:tests", namespaces=None).secret
     text = "rose " * 3_000
     items = [
         {"request_id": f"b-{n}", "source_key": f"s-{n}", "source_revision": "1", "text": f"{n} {text}"}

@@ -101,7 +101,7 @@ def test_strangers_take_nothing_from_those_who_are_known(serve, garden, django_u
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
     alice = django_user_model.objects.create_user("alice", password="seven owls in a meadow")
     Principal.objects.filter(subject="alice").update(user=alice)
-    token = host.issue_token("alice", by="host:tests").secret
+    token = host.issue_token("alice", by="host:tests", namespaces=None).secret
     served = serve(before=FEW_DESCRIPTORS)
     pid = served.process.pid
     cookie = signed_in(served, "seven owls in a meadow")

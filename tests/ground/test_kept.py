@@ -51,7 +51,7 @@ def keeping(transactional_db: None) -> Iterator[dict[str, Any]]:
 @pytest.fixture
 def ask(keeping: dict[str, Any], alice: Caller) -> Iterator[Callable[[], list[Answer]]]:
     """Let each of the serving threads answer one request at the same time."""
-    secret = host.issue_token("alice", by="host:tests").secret
+    secret = host.issue_token("alice", by="host:tests", namespaces=None).secret
     handler = WSGIHandler()
     together = threading.Barrier(THREADS)
 

@@ -112,7 +112,9 @@ TEXT = "Roses want morning sun. <b>Truly</b> \U0001f339"
 
 def test_a_note_travels_from_intake_to_revocation(server):
     port, process, log = server
-    alice, bob, ivy = (Wire(port, host.issue_token(name, by="host:tests").secret) for name in ("alice", "bob", "ivy"))
+    alice, bob, ivy = (
+        Wire(port, host.issue_token(name, by="host:tests", namespaces=None).secret) for name in ("alice", "bob", "ivy")
+    )
     stranger = Wire(port, None)
 
     status, told, headers = stranger("GET", "/healthz", x_request_id="probe-1")

@@ -244,7 +244,7 @@ def test_a_role_that_grows_later_gives_nothing_to_those_who_have_it(sole, owner)
 @pytest.fixture
 def issued(transactional_db) -> host.IssuedToken:
     host.map_principal("frank")
-    return host.issue_token("frank", by="host:tests", name="laptop")
+    return host.issue_token("frank", by="host:tests", namespaces=None, name="laptop")
 
 
 def good(secret: str) -> bool:
@@ -263,7 +263,7 @@ def test_a_secret_is_shown_once_and_kept_nowhere(issued, owner):
     assert issued.secret.startswith(issued.token.prefix)
     assert len(issued.token.prefix) < 16
     assert good(issued.secret)
-    assert host.issue_token("frank", by="host:tests").secret != issued.secret
+    assert host.issue_token("frank", by="host:tests", namespaces=None).secret != issued.secret
 
 
 def test_a_token_lives_as_long_as_was_asked(issued, owner):
@@ -271,8 +271,8 @@ def test_a_token_lives_as_long_as_was_asked(issued, owner):
     assert abs(life - limits.TOKEN_LIFETIME_DAYS_DEFAULT * DAY) < timedelta(minutes=1)
     for days in (0, -1, limits.TOKEN_LIFETIME_DAYS_MAX + 1):
         with refused(400, "invalid_request"):
-            host.issue_token("frank", by="host:tests", days=days)
-    host.issue_token("frank", by="host:tests", days=limits.TOKEN_LIFETIME_DAYS_MAX)
+            host.issue_token("frank", by="host:tests", namespaces=None, days=days)
+    host.issue_token("frank", by="host:tests", namespaces=None, days=limits.TOKEN_LIFETIME_DAYS_MAX)
 
 
 def test_a_token_past_its_end_is_dead_by_the_databases_clock(issued, owner):
@@ -358,7 +358,7 @@ def test_a_rotation_never_lengthens_the_old_token(issued, owner):
 @pytest.mark.parametrize("days", [1, 30, 90, 365])
 def test_rotated_again_and_again_a_token_lives_as_long_as_the_first(transactional_db, days):
     host.map_principal("frank")
-    held = host.issue_token("frank", by="host:tests", days=days)
+    held = host.issue_token("frank", by="host:tests", namespaces=None, days=days)
     for _ in range(3):
         held = host.rotate_token(held.token.prefix, by="host:tests")
     token = Token.objects.get(id=held.token.id)
@@ -369,7 +369,7 @@ def test_a_token_of_who_is_switched_off_is_dead(issued):
     host.set_active("frank", active=False)
     assert not good(issued.secret)
     with refused(400, "invalid_request"):
-        host.issue_token("frank", by="host:tests")
+        host.issue_token("frank", by="host:tests", namespaces=None)
     host.set_active("frank", active=True)
     assert good(issued.secret)
 
@@ -382,7 +382,7 @@ def test_a_prefix_that_names_no_token(issued, prefix):
 
 
 def test_a_prefix_that_names_two_tokens_ends_neither(issued, owner):
-    other = host.issue_token("frank", by="host:tests")
+    other = host.issue_token("frank", by="host:tests", namespaces=None)
     owner.execute("ALTER TABLE lychd_token DISABLE TRIGGER USER")
     owner.execute("UPDATE lychd_token SET prefix = 'lychd_same'")
     owner.execute("ALTER TABLE lychd_token ENABLE TRIGGER USER")
@@ -533,7 +533,7 @@ def test_the_host_is_named_in_what_it_writes():
 def test_times_of_tokens_and_grants_are_the_databases(issued, owner):
     before = now(owner)
     host.map_principal("grace")
-    host.issue_token("grace", by="host:tests")
+    host.issue_token("grace", by="host:tests", namespaces=None)
     after = now(owner)
     assert before < Token.objects.latest("id").created_at < after
     assert before < Principal.objects.get(subject="grace").created_at < after

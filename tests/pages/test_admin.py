@@ -38,7 +38,7 @@ def keeper(sign_in):
     client = sign_in("ivy")
     binding = cast.Caller.in_namespace("ivy", cast.GARDEN).binding
     host.grant("ivy", binding, host.actions_of(["operator"]), by="host:tests")
-    host.issue_token("bob", by="host:tests")
+    host.issue_token("bob", by="host:tests", namespaces=None)
     return client
 
 
@@ -111,6 +111,24 @@ def test_every_page_is_read_only_selects_no_text_and_keeps_the_policy(nursery, k
         seen += 1
     assert seen > 2 * len(TABLES)
     assert rows(owner) == before
+
+
+def test_the_list_of_tokens_tells_of_namespaces_in_which_one_may_grant(nursery, keeper):
+    other = host.configure_namespace("orchard", owner="neighbour", policy_revision="p", by="host:tests")
+    both, theirs = (
+        host.issue_token("bob", by="host:tests", namespaces=keys).token
+        for keys in (["orchard", cast.GARDEN], ["orchard"])
+    )
+    told = keeper.get(listed("Tokens")).content.decode()
+    assert both.prefix in told
+    assert "every namespace" in told
+    assert theirs.prefix not in told
+    assert "orchard" not in told
+    assert keeper.get(record("Tokens", theirs.pk)).status_code == 404
+    assert "orchard" not in keeper.get(record("Tokens", both.pk)).content.decode()
+    host.grant("ivy", other, host.actions_of(["operator"]), by="host:tests")
+    assert "garden, orchard" in keeper.get(record("Tokens", both.pk)).content.decode()
+    assert theirs.prefix in keeper.get(listed("Tokens")).content.decode()
 
 
 def test_every_model_of_the_archive_has_its_table():

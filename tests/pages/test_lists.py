@@ -41,7 +41,7 @@ def test_an_agent_is_given_the_address_that_it_was_asked_at(nursery, inspector):
 
 def test_what_is_empty_says_the_next_command(garden, inspector):
     assert "lychd ingest FOLDER" in told(inspector.get(NS))
-    assert "lychd token create SUBJECT" in told(inspector.get(NS))
+    assert "lychd token create SUBJECT --namespace garden" in told(inspector.get(NS))
     assert "lychd ingest FOLDER" in told(inspector.get(f"{NS}/notes"))
     assert "Connect an agent" in told(inspector.get(f"{NS}/receipts"))
     assert "Nothing happened here yet" in told(inspector.get(f"{NS}/events"))

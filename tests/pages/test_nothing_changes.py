@@ -80,7 +80,7 @@ def test_no_get_of_any_address_changes_a_row(nursery, sign_in, otto, dora, bob, 
     derivation = acts.derived(dora, nursery.promoted)
     roles = ["curator", "writer", "recaller", "inspector", "operator", "deriver"]
     host.grant("alice", garden.binding, host.actions_of(roles), by="host:tests")
-    host.issue_token("alice", by="host:tests")
+    host.issue_token("alice", by="host:tests", namespaces=None)
     flag(bob, nursery.promoted.id, Reason.OUTDATED)
     intake = IntakeRequest.objects.first()
     names = {

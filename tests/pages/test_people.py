@@ -16,7 +16,7 @@ from tests.pages.test_nothing_changes import Markup, rows
 
 NS = f"/ns/{cast.GARDEN}/people"
 CHANGES = {
-    "grant": {"subject": "charlie", "role": "recaller"},
+    "grant": {"subject": "wanda", "role": "recaller"},
     "withdraw": {"subject": "bob", "role": "recaller"},
     "token": {"subject": "bob", "name": "laptop", "days": "30"},
     "token-end": {"prefix": ""},
@@ -32,7 +32,7 @@ def manager(sign_in) -> Client:
 @pytest.fixture
 def prefix(garden) -> str:
     """A live token of bob."""
-    return host.issue_token("bob", by="host:tests").token.prefix
+    return host.issue_token("bob", by="host:tests", namespaces=None).token.prefix
 
 
 def asked(what, prefix, **more):
@@ -111,8 +111,8 @@ def test_a_change_takes_post_alone(prefix, manager, owner):
 
 def test_a_role_is_given_for_some_days_and_names_who_gave_it(garden, manager):
     manager.post(f"{NS}/grant", asked("grant", "", days="7", confirmed="yes"))
-    assert held("charlie") == set(Role.objects.get(name="recaller").actions)
-    grants = Grant.objects.filter(subject="charlie")
+    assert held("wanda") >= set(Role.objects.get(name="recaller").actions)
+    grants = Grant.objects.filter(subject="wanda", valid_until__isnull=False)
     assert {grant.granted_by for grant in grants} == {"otto"}
     assert all(6 <= (grant.valid_until - grant.valid_from).days <= 7 for grant in grants)
 
@@ -129,22 +129,75 @@ def test_a_token_is_shown_once_and_works(garden, manager):
     assert "no-store" in page["Cache-Control"]
     token = Token.objects.get(digest=host.digest_of_secret(secret))
     assert (token.principal.subject, token.name, token.created_by) == ("bob", "laptop", "otto")
+    assert token.namespaces == [cast.GARDEN]
     assert secret not in manager.get(NS).content.decode()
 
 
-def test_a_token_that_opens_a_foreign_namespace_too_is_the_hosts_affair(prefix, manager, otto):
+@pytest.fixture
+def orchard(garden):
+    """A neighbour's namespace, in which bob recalls and otto is nobody."""
     other = host.configure_namespace("orchard", owner="neighbour", policy_revision="p", by="host:tests")
     host.grant("bob", other, host.actions_of(["recaller"]), by="host:tests")
-    before = Token.objects.count()
-    told = manager.get(NS).content.decode()
-    assert "lychd token create bob" in told
-    for what in ("token", "token-end"):
-        assert manager.post(f"{NS}/{what}", asked(what, prefix, confirmed="yes")).status_code == 403
-    assert Token.objects.count() == before
-    assert Token.objects.filter(prefix=prefix, revoked_at__isnull=True).exists()
+    return other
 
-    host.grant("otto", other, host.actions_of(["operator"]), by="host:tests")
-    assert management.issue(otto, "bob").secret
+
+def test_a_token_for_a_foreign_namespace_too_is_not_ended_here_nor_is_that_one_told(orchard, manager, otto):
+    both = host.issue_token("bob", by="host:tests", namespaces=["orchard", cast.GARDEN]).token
+    theirs = host.issue_token("bob", by="host:tests", namespaces=["orchard"]).token
+    told = manager.get(NS).content.decode()
+    assert both.prefix in told
+    assert theirs.prefix not in told
+    assert "orchard" not in told
+    assert f'name="prefix" value="{both.prefix}"><span><code>{both.prefix}…</code> <span class="quiet">for' in told
+    assert "and others" in told
+    for token, status in ((both, 403), (theirs, 404)):
+        change = asked("token-end", token.prefix, confirmed="yes")
+        assert manager.post(f"{NS}/token-end", change).status_code == status
+    assert not Token.objects.filter(revoked_at__isnull=False).exists()
+
+    host.grant("otto", orchard, host.actions_of(["operator"]), by="host:tests")
+    assert "orchard" in manager.get(NS).content.decode()
+    assert management.end_token(otto, both.prefix).revoked_at is not None
+
+
+def test_a_token_of_the_host_for_every_namespace_is_ended_where_all_are_managed(orchard, prefix, manager, otto):
+    assert "for every namespace" in manager.get(NS).content.decode()
+    with pytest.raises(AuthorityRefused):
+        management.end_token(otto, prefix)
+    host.grant("otto", orchard, host.actions_of(["operator"]), by="host:tests")
+    assert management.end_token(otto, prefix).revoked_at is not None
+
+
+def test_a_token_is_issued_for_no_namespace_in_which_the_issuer_may_not_grant(orchard, manager, otto):
+    for also_for in ("orchard", "nowhere", "orchard nowhere"):
+        change = asked("token", "", also_for=also_for, confirmed="yes")
+        assert manager.post(f"{NS}/token", change).status_code == 403, also_for
+    assert Token.objects.count() == 0
+    assert management.issue(otto, "bob").token.namespaces == [cast.GARDEN]
+
+    host.grant("otto", orchard, host.actions_of(["operator"]), by="host:tests")
+    page = manager.post(f"{NS}/token", asked("token", "", also_for=" orchard ", confirmed="yes"))
+    assert page.context["token"].namespaces == [cast.GARDEN, "orchard"]
+    assert "orchard" in page.content.decode()
+
+
+def test_who_there_is_elsewhere_is_neither_told_nor_given(orchard, manager, owner):
+    """Zoe acts in the orchard alone; nobody is called zacharias; to whoever grants here they are the same."""
+    host.map_principal("zoe")
+    host.grant("zoe", orchard, host.actions_of(["recaller"]), by="host:tests")
+    before = rows(owner)
+    answers = {}
+    for who in ("zoe", "zacharias"):
+        for what in ("grant", "withdraw", "token"):
+            answer = manager.post(f"{NS}/{what}", asked(what, "", subject=who, confirmed="yes"), follow=True)
+            body = re.sub(
+                r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|value="[A-Za-z0-9]{64}"', "", answer.content.decode()
+            )
+            answers.setdefault(what, set()).add((answer.status_code, body.replace(who, "")))
+    assert {what: len(found) for what, found in answers.items()} == {"grant": 1, "withdraw": 1, "token": 1}
+    assert {status for status, _ in answers["grant"]} == {400}
+    changed = {name for name, digest in rows(owner).items() if digest != before[name]}
+    assert changed <= {"django_session"}
 
 
 def test_nobody_gets_a_token_for_a_subject_without_a_grant_here(garden, otto):
@@ -152,7 +205,7 @@ def test_nobody_gets_a_token_for_a_subject_without_a_grant_here(garden, otto):
     host.grant("charlie", other, host.actions_of(["recaller"]), by="host:tests")
     with pytest.raises(AuthorityRefused):
         management.issue(otto, "charlie")
-    theirs = host.issue_token("charlie", by="host:tests").token
+    theirs = host.issue_token("charlie", by="host:tests", namespaces=None).token
     with pytest.raises(RecordAbsent):
         management.end_token(otto, theirs.prefix)
 
@@ -161,7 +214,7 @@ def test_nobody_gets_a_token_for_a_subject_without_a_grant_here(garden, otto):
     ("act", "action"),
     [
         (lambda otto: management.people(otto), Action.GRANT),
-        (lambda otto: management.give(otto, "charlie", ["recaller"]), Action.GRANT),
+        (lambda otto: management.give(otto, "wanda", ["recaller"]), Action.GRANT),
         (lambda otto: management.withdraw(otto, "bob", ["recaller"]), Action.GRANT),
         (lambda otto: management.issue(otto, "bob"), Action.GRANT),
     ],

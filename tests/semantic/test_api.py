@@ -23,7 +23,7 @@ class Agent:
 
     def __init__(self, subject: str) -> None:
         self.client = Client()
-        self.headers = {"Authorization": f"Bearer {host.issue_token(subject, by='host:tests').secret}"}
+        self.headers = {"Authorization": f"Bearer {host.issue_token(subject, by='host:tests', namespaces=None).secret}"}
 
     def get(self, path: str):
         return self.client.get(BASE + path, headers=self.headers)

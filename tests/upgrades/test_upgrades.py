@@ -36,6 +36,16 @@ def test_an_older_archive_comes_to_the_tables_of_a_new_one(migrated):
     assert differences(migrated.inventory(), inventory(flushing.parameters())) == []
 
 
+def test_a_token_is_kept_for_the_namespaces_of_its_subject(migrated):
+    """Where its grants stood when the tables came to this release, and nowhere else."""
+    held = {key for (key,) in migrated.rows("SELECT DISTINCT namespace_key FROM lychd_grant WHERE subject = 'wanda'")}
+    ((kept,),) = migrated.rows(
+        "SELECT t.namespaces FROM lychd_token t JOIN lychd_principal p ON p.id = t.principal_id"
+        " WHERE p.subject = 'wanda'"
+    )
+    assert set(kept) == held == set(PLACES)
+
+
 def test_receipts_stay_and_resolve(migrated):
     """A replay is the receipt of then, to the digest; its text is there."""
     with migrated.served():
@@ -164,7 +174,9 @@ def test_a_history_that_no_release_makes_is_refused(migrated):
 
 
 @one_is_enough
-@pytest.mark.parametrize("target", [("archive", "0006"), ("archive", "0001"), ("semantic", "zero")])
+@pytest.mark.parametrize(
+    "target", [("archive", "0012"), ("archive", "0006"), ("archive", "0001"), ("semantic", "zero")]
+)
 def test_a_way_back_over_rows_refuses_before_anything_is_dropped(migrated, target):
     """One that would meet a refusal later on has undone nothing before it."""
     before = migrated.inventory(), migrated.rows("SELECT app, name FROM django_migrations ORDER BY id")

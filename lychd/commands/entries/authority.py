@@ -64,6 +64,19 @@ ENTRIES: Final = (
         "authority.create_token",
         (
             option("subject", metavar="SUBJECT", help="the principal it stands for"),
+            option(
+                "--namespace",
+                action="append",
+                default=[],
+                dest="namespaces",
+                metavar="KEY",
+                help="a namespace it is for, as often as needed (or LYCHD_NAMESPACE; the only one served)",
+            ),
+            option(
+                "--all-namespaces",
+                action="store_true",
+                help="every namespace in which the principal holds a grant, now or later",
+            ),
             option("--name", default="", help="what it is for, to tell it from others"),
             option(
                 "--days",
