@@ -28,7 +28,7 @@ No statistics of words are kept, since they would be words. `OFFSET 0` keeps the
 turning an index probe into a scan of the table.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
@@ -49,7 +49,7 @@ class Ranked:
     lifecycle_version: int
     char_count: int
     classification: str
-    asserted_origin: str | None
+    asserted_origin: str | None = field(repr=False)
     score: float
 
 

@@ -1,6 +1,6 @@
 """What leaves the archive about a note when its text does not: metadata, events, flags (R-L-059, 130, 131)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Self
 from uuid import UUID
@@ -56,7 +56,7 @@ class NoteRecord:
     source_key: str
     source_revision: str
     kind: str
-    asserted_origin: str | None
+    asserted_origin: str | None = field(repr=False)
     state: str
     lifecycle_version: int
     text_digest: str

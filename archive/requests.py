@@ -120,7 +120,7 @@ class Intake:
     source_key: str
     source_revision: str
     text: str = field(repr=False)
-    asserted_origin: str | None = None
+    asserted_origin: str | None = field(default=None, repr=False)
     kind: str = "note"
     retention_class: str = "standard"
     retain_until: datetime | None = None

@@ -173,7 +173,7 @@ class SameNamespace(pgtrigger.Trigger):
 
 
 class NoteIdentity(pgtrigger.Trigger):
-    """T-NOTE-ID: a revision is immutable; only a step moves its state, that state's time, its text and its successor.
+    """T-NOTE-ID: a revision is immutable; only a step moves its state, that state's time, its words and its successor.
 
     While the state stays, so does everything else: the times of a tombstone are evidence.
     """
@@ -184,9 +184,9 @@ class NoteIdentity(pgtrigger.Trigger):
 
     def get_func(self, model: models.Model) -> str:
         # Written over the whole row, so that a column added later is fenced from its first day. State, version and
-        # text have rules of their own.
+        # words have rules of their own.
         return f"""
-            moving := ARRAY['state', 'lifecycle_version', 'text'];
+            moving := ARRAY['state', 'lifecycle_version', 'text', 'asserted_origin'];
             IF NEW.state <> OLD.state THEN
                 moving := moving || ARRAY['state_changed_at', NEW.state || '_at'];
             END IF;
@@ -201,15 +201,16 @@ class NoteIdentity(pgtrigger.Trigger):
 
 
 class NoteText(pgtrigger.Trigger):
-    """T-NOTE-TEXT: text changes once, to nothing, in the very update that revokes the note."""
+    """T-NOTE-TEXT: text and origin change once, to nothing, in the very update that revokes the note."""
 
     when = pgtrigger.Before
     operation = pgtrigger.Update
 
     def get_func(self, model: models.Model) -> str:
         return f"""
-            IF NEW.text IS DISTINCT FROM OLD.text
-               AND NOT (NEW.text IS NULL AND NEW.state = '{State.REVOKED}' AND OLD.state <> '{State.REVOKED}') THEN
+            IF (NEW.text, NEW.asserted_origin) IS DISTINCT FROM (OLD.text, OLD.asserted_origin)
+               AND NOT (NEW.text IS NULL AND NEW.asserted_origin IS NULL
+                        AND NEW.state = '{State.REVOKED}' AND OLD.state <> '{State.REVOKED}') THEN
                 {_refuse("note_text", "LY001")}
             END IF;
             RETURN NEW;

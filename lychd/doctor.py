@@ -80,6 +80,7 @@ def examine(*, deep: bool = False) -> list[Finding]:
         found += _asked(lambda: _postings(deep=deep))
         found += _asked(lambda: _derivations(deep=deep))
         found += _asked(lambda: _receipts(deep=deep))
+        found += _asked(_tombstones) if deep else []
         found += _asked(_clock)
         found += _asked(_disk)
         found += _asked(_broker)
@@ -374,6 +375,22 @@ def _receipts(*, deep: bool) -> Iterator[Finding]:
         yield failed("receipts", f"{len(broken)} of {looked} do not match: {_some(broken)}", "Compare with a backup.")
     else:
         yield ok("receipts", f"{looked} verified")
+
+
+_TOMBSTONES: Final = """
+    SELECT n.key, count(*), count(*) FILTER (WHERE t.text IS NOT NULL OR t.asserted_origin IS NOT NULL)
+    FROM archive_note t JOIN archive_namespace n ON n.id = t.namespace_id
+    WHERE t.state = 'revoked' GROUP BY n.key ORDER BY n.key
+"""
+
+
+def _tombstones() -> Iterator[Finding]:
+    looked, fix = 0, "A constraint is missing: `lychd migrate` says which. Then revoke their text as the owner."
+    for key, revoked, speaking in _rows(_TOMBSTONES):
+        looked += revoked
+        if speaking:
+            yield failed(f"tombstones of {key}", f"{speaking} of {revoked} keep a text or an origin", fix)
+    yield ok("tombstones", f"{looked} looked at")
 
 
 def _clock() -> Iterator[Finding]:

@@ -33,7 +33,7 @@ class Source(InNamespace):
 
 
 class Note(InNamespace):
-    """One immutable revision of a source. Revocation nulls its text and leaves this row as the tombstone.
+    """One immutable revision of a source. Revocation nulls text and origin and leaves this row as the tombstone.
 
     The column `note_number` (bigint identity, filled by the database) is what postings refer to and lists are ordered
     by. It is no model field, since no statement may bring one along; `archive.records.NUMBER` reads it.
@@ -75,10 +75,10 @@ class Note(InNamespace):
             models.UniqueConstraint(
                 fields=["source"], condition=Q(state=State.PROMOTED.value), name="note_one_promoted_per_source"
             ),
-            # Text is there exactly until revocation (R-L-074).
+            # Text is there exactly until revocation (R-L-074), and no tombstone keeps what was said to be its origin.
             models.CheckConstraint(
                 name="note_text_until_revoked",
-                condition=Q(text__isnull=True, state=State.REVOKED.value)
+                condition=Q(text__isnull=True, asserted_origin__isnull=True, state=State.REVOKED.value)
                 | (Q(text__isnull=False) & ~Q(state=State.REVOKED.value)),
             ),
             models.CheckConstraint(name="note_state", condition=Q(state__in=[state.value for state in State])),

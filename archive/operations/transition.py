@@ -292,6 +292,8 @@ class _Ledger:
         note.lifecycle_version += 1
         note.state_changed_at = self.now
         setattr(note, f"{state.value}_at", self.now)
+        if state is State.REVOKED:
+            note.asserted_origin = None
         if successor is not None:
             note.superseded_by = successor
 
@@ -312,7 +314,8 @@ class _Ledger:
                 " archived_at = CASE m.state WHEN 'archived' THEN c.now ELSE n.archived_at END,"
                 " revoked_at = CASE m.state WHEN 'revoked' THEN c.now ELSE n.revoked_at END,"
                 " superseded_by_id = coalesce(m.successor, n.superseded_by_id),"
-                " text = CASE m.state WHEN 'revoked' THEN NULL ELSE n.text END"
+                " text = CASE m.state WHEN 'revoked' THEN NULL ELSE n.text END,"
+                " asserted_origin = CASE m.state WHEN 'revoked' THEN NULL ELSE n.asserted_origin END"
                 " FROM unnest(%s::uuid[], %s::text[], %s::int[], %s::uuid[]) AS m (id, state, version, successor),"
                 " (SELECT %s::timestamptz AS now) AS c"
                 " WHERE n.id = m.id AND n.namespace_id = %s AND n.lifecycle_version = m.version - 1",

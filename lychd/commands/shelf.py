@@ -6,7 +6,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
@@ -30,9 +30,9 @@ class Leaf:
 
     place: str
     source_key: str
-    text: str
+    text: str = field(repr=False)
     source_revision: str | None = None
-    asserted_origin: str | None = None
+    asserted_origin: str | None = field(default=None, repr=False)
     kind: str = "note"
     observed_at: datetime | None = None
     retention_class: str = "standard"

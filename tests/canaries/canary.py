@@ -34,6 +34,12 @@ class Canary:
         return cls(kind, f'The {plain} keeps "{accented}" at 100 % under <glass> & rain.', (plain, accented))
 
     @classmethod
+    def reference(cls, kind: str) -> "Canary":
+        """Words in the form of a reference, as an origin takes them."""
+        word = _word()
+        return cls(kind, f"letters/{word}/said-in-hyphens", (word,))
+
+    @classmethod
     def password(cls, kind: str) -> "Canary":
         word = _word()
         return cls(kind, word, (word,))

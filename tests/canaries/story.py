@@ -45,8 +45,9 @@ class Story:
     """What was planted and what was heard."""
 
     kept: Canary = field(default_factory=lambda: Canary.sentence("text of a note that is revoked at the end"))
+    origin: Canary = field(default_factory=lambda: Canary.reference("origin of that note"))
     failed: list[Canary] = field(default_factory=list)
-    """Texts that never got in."""
+    """Texts and origins that never got in."""
     asked: list[Canary] = field(default_factory=list)
     """Queries."""
     credentials: list[Canary] = field(default_factory=list)
@@ -66,6 +67,12 @@ class Story:
         self.failed.append(canary)
         return canary.text
 
+    def came_from(self, what: str) -> str:
+        """A new origin that is not going to get in."""
+        canary = Canary.reference(f"origin of {what}")
+        self.failed.append(canary)
+        return canary.text
+
     def query(self, what: str) -> str:
         canary = Canary.sentence(f"query of {what}")
         self.asked.append(canary)
@@ -74,7 +81,7 @@ class Story:
     @property
     def canaries(self) -> list[Canary]:
         sessions = [] if self.session is None else [self.session]
-        return [self.kept, *self.failed, *self.asked, *self.credentials, *sessions]
+        return [self.kept, self.origin, *self.failed, *self.asked, *self.credentials, *sessions]
 
     def fails(self, deed: Callable[[], object]) -> None:
         """Something that must not succeed."""
@@ -96,7 +103,7 @@ FAULTS = (
         ELSIF NEW.source_revision = 'null' THEN
             NEW.kind := NULL;
         ELSIF NEW.source_revision = 'raise' THEN
-            RAISE EXCEPTION 'unforeseen' USING DETAIL = NEW.text, HINT = NEW.text;
+            RAISE EXCEPTION 'unforeseen' USING DETAIL = NEW.text, HINT = NEW.asserted_origin;
         ELSIF NEW.source_revision = 'divide' THEN
             NEW.char_count := length(NEW.text) / 0;
         ELSIF NEW.source_revision = 'number' THEN
@@ -153,14 +160,15 @@ def tell(owner: "psycopg.Connection[Any]") -> Story:
 
 def _good_days(story: Story, garden: cast.Garden) -> None:
     alice, bob = garden.caller("alice"), garden.caller("bob")
-    note = cast.promoted(alice, story.kept.text, source="canary")
+    note = cast.promoted(alice, story.kept.text, source="canary", asserted_origin=story.origin.text)
     story.receipts.append(recall(bob, LexicalRecall("kept", story.query("a recall"))).receipt)
     story.receipts.append(recall(bob, LexicalRecall("found", " ".join(story.kept.pieces))).receipt)
     assert story.receipts[-1]["outcome"] == "selected"
     assert resolve(bob, "found").sources[0].text == story.kept.text
     assert review(alice, note.id).text == story.kept.text
     gone = Canary.sentence("text of a note that was revoked as a candidate")
-    revoke(alice, cast.step(cast.admitted(alice, gone.text, source="gone"), State.REVOKED))
+    origin = story.came_from("a note that was revoked as a candidate")
+    revoke(alice, cast.step(cast.admitted(alice, gone.text, source="gone", asserted_origin=origin), State.REVOKED))
     story.failed.append(gone)
 
 
@@ -175,9 +183,14 @@ def _bad_days(story: Story, garden: cast.Garden, owner: "psycopg.Connection[Any]
     story.fails(lambda: recall(bob, LexicalRecall("kept", story.query("a conflict"))))
     story.fails(lambda: LexicalRecall("long", story.query("too much") * 100))
     for revision in FAULTY:
-        wanted = cast.wanted(story.text(f"the fault {revision}"), source="faulty", revision=revision)
+        text, origin = story.text(f"the fault {revision}"), story.came_from(f"the fault {revision}")
+        wanted = cast.wanted(text, source="faulty", revision=revision, asserted_origin=origin)
         story.fails(lambda wanted=wanted: intake(alice, wanted))  # type: ignore[misc]
-        wanted = cast.wanted(story.text(f"the fault {revision} in a batch"), source="faulty", revision=revision)
+        text, origin = (
+            story.text(f"the fault {revision} in a batch"),
+            story.came_from(f"the fault {revision} in a batch"),
+        )
+        wanted = cast.wanted(text, source="faulty", revision=revision, asserted_origin=origin)
         story.fails(lambda wanted=wanted: intake_many(alice, [wanted]))  # type: ignore[misc]
     story.fails(lambda: recall(bob, LexicalRecall("trouble", story.query("a fault"))))
     _too_slow(story, garden, owner)
@@ -250,6 +263,9 @@ def _at_the_doors(story: Story, garden: cast.Garden) -> None:
     story.refused += [
         api.post(f"{ns}/notes", said(text=story.text("a conflict over HTTP"))),
         api.post(f"{ns}/notes", said(text=[story.text("a list")])),
+        api.post(f"{ns}/notes", said(text="Roses.", asserted_origin=story.came_from("a conflict over HTTP"))),
+        api.post(f"{ns}/notes", said(text="Roses.", asserted_origin=story.came_from("free words") + " and words")),
+        api.post(f"{ns}/notes", said(text="Roses.", asserted_origin=[story.came_from("a list")])),
         api.post(f"{ns}/notes", said(text=story.text("an unknown field"), colour=1)),
         api.post(f"{ns}/notes", said(text=story.text("a key that is none"), source_key="no key")),
         api.post(f"{ns}/notes", said(text=story.text("too much over HTTP") * 1_000)),
@@ -265,8 +281,12 @@ def _at_the_doors(story: Story, garden: cast.Garden) -> None:
     ]
     with flushing.as_owner() as owner, trouble(owner):
         for revision in FAULTY:
-            text = story.text(f"the fault {revision} over HTTP")
-            story.refused.append(api.post(f"{ns}/notes", said(text=text, source_revision=revision)))
+            text, origin = (
+                story.text(f"the fault {revision} over HTTP"),
+                story.came_from(f"the fault {revision} over HTTP"),
+            )
+            wanted = said(text=text, asserted_origin=origin, source_revision=revision)
+            story.refused.append(api.post(f"{ns}/notes", wanted))
         body = {"request_id": "trouble-http", "query": story.query("a fault over HTTP")}
         story.refused.append(api.post(f"{ns}/recalls", body))
         story.refused.append(

@@ -94,6 +94,8 @@ def test_before_the_revocation_the_text_is_where_it_belongs_and_only_there(told)
     """The search finds what is there; without this, that it finds nothing afterwards says nothing."""
     assert told.before[told.story.kept] == {("public.archive_note", "text"), ("public.archive_posting", "lexeme")}
     assert {"raw 0", "raw 1"} <= set(told.story.kept.found_in(told.dump_before))
+    assert told.before[told.story.origin] == {("public.archive_note", "asserted_origin")}
+    assert told.story.origin.found_in(told.dump_before)
 
 
 def test_a_session_is_known_by_its_key_and_nothing_else_is(told):
@@ -127,7 +129,7 @@ def test_nobody_is_shown_a_word_of_it_at_any_address(told):
     assert len(told.shown) == 18 * len(cast.ROLES)
     for answer in told.shown:
         assert answer.status_code < 500, answer
-        assert kinds(search([told.story.kept], answer.content)) == [], answer
+        assert kinds(search([told.story.kept, told.story.origin], answer.content)) == [], answer
     resolved = [answer for answer in told.shown if str(answer.request["PATH_INFO"]).endswith("/resolve")]
     assert len(resolved) == 2 * len(cast.ROLES)
     assert all(answer.status_code in {403, 409} for answer in resolved)
@@ -241,9 +243,13 @@ def test_no_refusal_over_http_repeats_what_was_sent(told):
 
 
 def test_no_answer_shows_more_than_its_address_says(told):
+    showing = 0
     for answer in told.story.answered:
         found = search(told.story.canaries, answer.content + repr(dict(answer.headers)).encode())
-        assert kinds(found) == [], answer
+        # A record says where its note came from, until that is revoked.
+        showing += told.story.origin in found
+        assert kinds(found.keys() - {told.story.origin}) == [], answer
+    assert showing == 2
 
 
 def test_no_command_repeats_what_it_was_asked(told):

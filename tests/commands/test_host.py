@@ -240,6 +240,26 @@ def test_a_receipt_that_was_changed_is_found(examined, superuser, alice, bob):
     assert str(Recall.objects.get().id) in findings(ran)["receipts"]["seen"]
 
 
+def test_a_tombstone_that_kept_its_origin_is_found(lychd, owner, alice):
+    """As one would that was made before origins were cleared, had the tables not been brought up to date."""
+    gone = cast.revoked(alice, asserted_origin="letters/1")
+    fence = "archive_note.note_text_until_revoked"
+    ((definition,),) = owner.execute(
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [fence.partition(".")[2]]
+    ).fetchall()
+    owner.execute("ALTER TABLE archive_note DISABLE TRIGGER USER")
+    owner.execute("ALTER TABLE archive_note DROP CONSTRAINT note_text_until_revoked")
+    try:
+        owner.execute("UPDATE archive_note SET asserted_origin = 'letters/1' WHERE id = %s", [gone.id])
+        ran = lychd("doctor", "--deep", "--json")
+        owner.execute("UPDATE archive_note SET asserted_origin = NULL WHERE id = %s", [gone.id])
+    finally:
+        owner.execute(f"ALTER TABLE archive_note ADD CONSTRAINT note_text_until_revoked {definition}")
+        owner.execute("ALTER TABLE archive_note ENABLE TRIGGER USER")
+    assert ran.code == 4
+    assert findings(ran)[f"tombstones of {GARDEN}"]["seen"] == "1 of 1 keep a text or an origin"
+
+
 def test_a_disabled_namespace_and_a_changed_binding_are_noted(examined, lychd, alice):
     cast.promoted(alice)
     cast.plant("orchard")

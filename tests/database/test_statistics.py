@@ -9,7 +9,7 @@ from tests.database.world import no_trace
 pytestmark = pytest.mark.django_db
 
 # The columns that hold words of notes, or what was made of them.
-KEEPS_WORDS = {("archive_note", "text"), ("archive_posting", "lexeme")}
+KEEPS_WORDS = {("archive_note", "text"), ("archive_note", "asserted_origin"), ("archive_posting", "lexeme")}
 
 # Everything else that could hold words: identifiers, digests, names of states, and the text-free receipt.
 FREE_OF_WORDS = {
@@ -26,7 +26,7 @@ FREE_OF_WORDS = {
         *("lexical_state", "lexer_fingerprint"),
     },
     "archive_note": {
-        *("source_revision", "kind", "asserted_origin", "state", "text_digest", "material_digest", "classification"),
+        *("source_revision", "kind", "state", "text_digest", "material_digest", "classification"),
         *("retention_class", "admitted_subject", "policy_revision"),
     },
     "archive_recall": {"request_id", "request_digest", "receipt", "receipt_digest", "subject", "purpose"},

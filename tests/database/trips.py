@@ -42,7 +42,7 @@ ROW_OF = {
 
 
 def move(row: str, state: State, step: int = 1, text: str = "text") -> str:
-    cleared = "NULL" if state is State.REVOKED else text
+    cleared = "NULL, asserted_origin = NULL" if state is State.REVOKED else text
     return (
         f"UPDATE archive_note SET state = '{state}', lifecycle_version = lifecycle_version + {step}, text = {cleared}"
         f" WHERE id = %({row})s"
@@ -80,7 +80,6 @@ _FENCED_COLUMNS = {
     "source_id": "%(ash_source)s",
     "source_revision": "'other'",
     "kind": "'other'",
-    "asserted_origin": "'other'",
     "text_digest": "'other'",
     "char_count": "1",
     "byte_count": "1",
@@ -96,7 +95,7 @@ _FENCED_COLUMNS = {
 
 # What a decision moves; everything else in a note is fenced, the number by the database's own rule.
 MOVING_COLUMNS = {
-    *("state", "lifecycle_version", "text", "state_changed_at"),
+    *("state", "lifecycle_version", "text", "asserted_origin", "state_changed_at"),
     *("promoted_at", "archived_at", "revoked_at", "superseded_by_id"),
 }
 FENCED_COLUMNS = set(_FENCED_COLUMNS)
@@ -141,6 +140,13 @@ _NOTE_TEXT: list[Case] = [
         "UPDATE archive_note SET text = 'It speaks again.' WHERE id = %(tombstone)s",
         move("promoted", State.ARCHIVED, text="NULL"),
         move("promoted", State.REVOKED).replace("text = NULL", "text = 'Other words.'"),
+        "UPDATE archive_note SET asserted_origin = 'letters/2' WHERE id = %(promoted)s",
+        "UPDATE archive_note SET asserted_origin = NULL WHERE id = %(promoted)s",
+        "UPDATE archive_note SET asserted_origin = 'letters/2' WHERE id = %(candidate)s",
+        "UPDATE archive_note SET asserted_origin = 'letters/2' WHERE id = %(tombstone)s",
+        f"{_ARCHIVING}, asserted_origin = NULL WHERE id = %(promoted)s",
+        move("promoted", State.REVOKED).replace(", asserted_origin = NULL", ""),
+        move("promoted", State.REVOKED).replace("asserted_origin = NULL", "asserted_origin = 'letters/2'"),
     ),
     Pass((move("promoted", State.REVOKED), event_of("promoted"))),
     Pass(("UPDATE archive_note SET text = text WHERE id = %(promoted)s",)),

@@ -40,9 +40,9 @@ def plant() -> World:
     """The garden with a note in every state, and a meadow beside it."""
     garden, meadow = cast.plant("garden"), cast.plant("meadow")
     alice, bob = garden.caller("alice"), garden.caller("bob")
-    roses = cast.promoted(alice, "Roses want morning sun.", source="roses")
+    roses = cast.promoted(alice, "Roses want morning sun.", source="roses", asserted_origin="letters/roses")
     later = cast.admitted(alice, "Roses want evening sun.", source="roses", revision="2")
-    oaks = cast.promoted(alice, "Oaks take their time.", source="oaks")
+    oaks = cast.promoted(alice, "Oaks take their time.", source="oaks", asserted_origin="letters/roses")
     elms = promote(
         alice, cast.step(cast.admitted(alice, "Oaks grow old.", source="oaks", revision="2"), State.PROMOTED)
     )

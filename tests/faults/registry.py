@@ -856,6 +856,7 @@ GRANTS: Final = tuple(
 
 INTAKE: Final = "archive.operations.intake:"
 TRANSITION: Final = "archive.operations.transition:"
+ORIGIN: Final = f"{SCENARIOS}test_b_tombstones.py::test_an_origin_leaves_with_the_text_and_the_revision_is_still_known"
 RECALL: Final = "archive.operations.recall:"
 PUBLISHED: Final = "archive.publication:published"
 SELECTIONS: Final = "archive.selections:"
@@ -918,7 +919,7 @@ JUDGEMENTS: Final = (
     ),
     Fault(
         "transition: a revoked text stays",
-        Code(f"{TRANSITION}_Ledger._update", "WHEN 'revoked' THEN NULL ELSE", "WHEN 'nothing' THEN NULL ELSE"),
+        Code(f"{TRANSITION}_Ledger._update", "THEN NULL ELSE n.text", "THEN n.text ELSE n.text"),
         (f"{HOLDS}test_a_tombstone_keeps_no_word_even_if_no_constraint_minds",),
     ),
     Fault(
@@ -926,10 +927,35 @@ JUDGEMENTS: Final = (
         Together(
             (
                 Constraint("archive_note", "note_text_until_revoked"),
-                Code(f"{TRANSITION}_Ledger._update", "WHEN 'revoked' THEN NULL ELSE", "WHEN 'nothing' THEN NULL ELSE"),
+                Code(f"{TRANSITION}_Ledger._update", "THEN NULL ELSE n.text", "THEN n.text ELSE n.text"),
             )
         ),
         (f"{HOLDS}test_a_tombstone_keeps_no_word_even_if_no_constraint_minds",),
+    ),
+    Fault(
+        "transition: a revoked origin stays and neither rule nor constraint minds",
+        Together(
+            (
+                Gutted("archive_note", "note_text"),
+                Constraint("archive_note", "note_text_until_revoked"),
+                Code(
+                    f"{TRANSITION}_Ledger._update",
+                    "THEN NULL ELSE n.asserted",
+                    "THEN n.asserted_origin ELSE n.asserted",
+                ),
+            )
+        ),
+        (ORIGIN,),
+    ),
+    Fault(
+        "transition: the answer to a revocation repeats the origin",
+        Code(f"{TRANSITION}_Ledger._advance", "note.asserted_origin = None", "pass"),
+        (ORIGIN,),
+    ),
+    Fault(
+        "doctor: a tombstone with an origin is none of its business",
+        Constant("lychd.doctor:_TOMBSTONES", "OR t.asserted_origin IS NOT NULL", ""),
+        ("tests/commands/test_host.py::test_a_tombstone_that_kept_its_origin_is_found",),
     ),
     Fault(
         "transition: another namespace's note is moved",

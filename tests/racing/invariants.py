@@ -226,6 +226,7 @@ def _tombstones(ledger: Ledger) -> None:
     promoted = {note["note_number"] for note in ledger.notes if note["state"] == "promoted"}
     for note in ledger.notes:
         assert (note["text"] is None) == (note["state"] == "revoked"), f"I5: a {note['state']} note and its text"
+        assert note["asserted_origin"] is None or note["state"] != "revoked", "I5: a tombstone with an origin"
     strays = {one["note_number"] for one in ledger.postings} - promoted
     assert not strays, f"I5: words of {len(strays)} notes that are not promoted"
     eligible = {note["id"] for note in ledger.notes if note["state"] == "promoted"}

@@ -7,9 +7,11 @@ import pytest
 from psycopg import errors
 
 from archive.lifecycle import State
+from archive.operations import transition
 from archive.operations.intake import Outcome, intake
 from archive.operations.transition import revoke
 from archive.requests import Intake
+from inspection import reads
 from tests import cast
 from tests.scenarios.counting import Counts
 
@@ -68,6 +70,32 @@ def test_s022_a_tombstone_keeps_its_identity_and_not_a_word(alice, owner, counts
     assert owner.execute("SELECT notes, total_length FROM archive_corpus").fetchall() == [(0, 0)]
     for word in WORDS:
         assert mentions(owner, word) == [], word
+
+
+ORIGIN = "letters/quincunx-hedges-outlive-the-zephyrine-gardener"
+
+
+def test_an_origin_leaves_with_the_text_and_the_revision_is_still_known(alice, owner, counts: Counts):
+    """It takes 2,048 letters and hyphens, in which a text can be said."""
+    wanted = Intake("r1", "s", "1", "Roses.", asserted_origin=ORIGIN)
+    promoted = cast.step(intake(alice, wanted).note, State.PROMOTED)
+    note = transition.promote(alice, promoted).note
+    assert (note.asserted_origin, ORIGIN in repr(note), ORIGIN in repr(wanted)) == (ORIGIN, False, False)
+    owner.execute("ANALYZE archive_note")
+    assert mentions(owner, "quincunx") == ["archive_note"]
+
+    gone = revoke(alice, cast.step(note, State.REVOKED)).note
+
+    assert gone.asserted_origin is None
+    assert mentions(owner, "quincunx") == []
+    assert reads.note_record(alice, gone.id).as_json()["asserted_origin"] is None
+    # What it was is known by its digest: the same request is replayed, another one meets the tombstone.
+    counts.mark()
+    assert intake(alice, wanted).outcome is Outcome.REPLAYED
+    with counts.refused(409, "source_revision_revoked"):
+        intake(alice, Intake("r2", "s", "1", "Roses.", asserted_origin=ORIGIN))
+    with counts.refused(409, "request_conflict"):
+        intake(alice, Intake("r1", "s", "1", "Roses."))
 
 
 def mentions(owner: "psycopg.Connection", word: str) -> list[str]:

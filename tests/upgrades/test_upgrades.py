@@ -14,7 +14,7 @@ from semantic.operations.recall import recall as recall_by_meaning
 from semantic.requests import SemanticRecall
 from tests import cast, flushing
 from tests.repository.test_migrations import database, differences, inventory
-from tests.upgrades.conftest import LANDED, OLD_WORDS, Archive
+from tests.upgrades.conftest import LANDED, OLD_WORDS, ORIGIN, Archive
 from tests.upgrades.story import QUESTIONS, TEXTS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -44,6 +44,18 @@ def test_a_token_is_kept_for_the_namespaces_of_its_subject(migrated):
         " WHERE p.subject = 'wanda'"
     )
     assert set(kept) == held == set(PLACES)
+
+
+def test_no_tombstone_keeps_an_origin(migrated):
+    """Each had one before; the digests, by which their revisions are known, are those of then."""
+    revoked = migrated.rows(
+        "SELECT text, asserted_origin, length(text_digest), length(material_digest) FROM archive_note"
+        " WHERE state = 'revoked'"
+    )
+    assert len(revoked) == len(PLACES)
+    assert set(revoked) == {(None, None, 64, 64)}
+    assert migrated.rows("SELECT FROM pg_stats WHERE tablename = 'archive_note' AND attname = 'asserted_origin'") == []
+    assert migrated.rows(f"SELECT FROM pg_stats AS s WHERE s::text LIKE '%{ORIGIN}%'") == []
 
 
 def test_receipts_stay_and_resolve(migrated):
