@@ -43,6 +43,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "LYCHD_READS_PER_MINUTE": "a whole number above zero",
     "LYCHD_RECALLS_PER_MINUTE": "a whole number above zero",
     "LYCHD_SECRET_KEY": "at least 50 characters",
+    "LYCHD_SECRET_KEY_FALLBACKS": "keys of before separated by commas, each at least 50 characters",
     "LYCHD_SEMANTIC": "true or false",
     "LYCHD_SERVING_ROLE": "the name of a PostgreSQL role",
     "LYCHD_SSL_REDIRECT": "true or false",

@@ -31,9 +31,7 @@ def _secret_key() -> str:
     """The key from the environment; in development one that the instance makes once and keeps."""
     given = _environment.text("LYCHD_SECRET_KEY")
     if given:
-        if len(given) < 50 or len(set(given)) < 5:
-            raise refuse("LYCHD_SECRET_KEY")
-        return given
+        return _hard_to_guess("LYCHD_SECRET_KEY", given)
     if _production:
         raise ImproperlyConfigured("LYCHD_SECRET_KEY must be set in production, to at least 50 characters.")
     kept = LYCHD_STATE_DIR / "secret-key"
@@ -45,6 +43,12 @@ def _secret_key() -> str:
         raise ImproperlyConfigured(
             f"{kept} belongs to another user: set LYCHD_STATE_DIR to a folder of your own."
         ) from None
+
+
+def _hard_to_guess(name: str, key: str) -> str:
+    if len(key) < 50 or len(set(key)) < 5:
+        raise refuse(name)
+    return key
 
 
 def _keep_secret_key(kept: Path) -> str:
@@ -64,6 +68,10 @@ def _keep_secret_key(kept: Path) -> str:
 
 
 SECRET_KEY = _secret_key()
+# Keys of before, which sign nothing any more: sessions and messages to the worker that they signed are still good.
+SECRET_KEY_FALLBACKS = [
+    _hard_to_guess("LYCHD_SECRET_KEY_FALLBACKS", key) for key in _environment.names("LYCHD_SECRET_KEY_FALLBACKS")
+]
 # Never: its pages show settings and local values, note text among them, to whoever causes an error; its cursor keeps
 # every statement with its values in memory.
 DEBUG = False

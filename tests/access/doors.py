@@ -17,6 +17,7 @@ from archive import bindings, refusals
 from archive.operations import management
 from lychd import console
 from semantic import tasks
+from semantic.operations.attempts import Attempt
 from tests import cast
 from tests.access.ground import Ground, Place
 from tests.access.table import Entrance
@@ -294,7 +295,7 @@ def at_tasks(entrance: Entrance, role: str, ground: Ground, place: Place) -> Met
     """Deliver a message; what it was refused for stands in the log."""
     assert entrance.address == tasks.run_derivation_attempt.name
     with _listening(tasks.__name__) as heard:
-        tasks.run_derivation_attempt(place.key, str(place.derivation), 1, False, role, "access")
+        tasks.run_derivation_attempt(**tasks.message(place.key, role, Attempt(place.derivation, 1), "access"))
     (record,) = heard.records
     code = getattr(record, "code", None)
     return Met("+" if code is None else _SIGNS.get(code, code), str(code).encode(), record.getMessage())

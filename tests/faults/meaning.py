@@ -19,6 +19,7 @@ EXACTNESS = "tests/semantic/test_exactness.py::"
 VECTORS = "tests/semantic/test_vectors.py::"
 WORKER = "tests/semantic/test_worker.py::"
 LEASES = "tests/semantic/test_leases.py::"
+SIGNED = "tests/semantic/test_signed.py::"
 
 # --- the catalogue ---------------------------------------------------------------------------------------------------
 
@@ -982,7 +983,41 @@ def recall_faults() -> Iterator[Fault]:
     )
 
 
+MESSAGES: Final = (
+    Fault(
+        "worker: a message that was altered is done",
+        Code(
+            "semantic.tasks:_is_ours",
+            "RecursionError):\n        return False",
+            "RecursionError):\n        return True",
+        ),
+        (f"{SIGNED}test_one_that_was_altered_is_refused_in_one_line_without_its_words[another subject]",),
+    ),
+    Fault(
+        "worker: who is acted for is not signed",
+        Code("semantic.tasks:_signed", '"arguments": told', '"arguments": {**told, "subject": ""}'),
+        (f"{SIGNED}test_one_that_was_altered_is_refused_in_one_line_without_its_words[another subject]",),
+    ),
+    Fault(
+        "worker: a signature of every task is good for this one",
+        Together(
+            (
+                Code("semantic.tasks:_signed", '"task": NAME, ', ""),
+                Code("semantic.tasks:_is_ours", "salt=NAME", "salt='worker'"),
+                Code("semantic.tasks:message", "salt=NAME", "salt='worker'"),
+            )
+        ),
+        (f"{SIGNED}test_the_signature_is_one_of_this_task_and_of_this_key",),
+    ),
+    Fault(
+        "worker: a key of before is forgotten at once",
+        Code("semantic.tasks:_is_ours", "Signer(salt=NAME)", "Signer(salt=NAME, fallback_keys=[])"),
+        (f"{SIGNED}test_a_message_of_the_key_before_is_good_as_long_as_that_is_named",),
+    ),
+)
+
 FAULTS: Final = (
+    *MESSAGES,
     *triggers(),
     *constraints(),
     *rules(),

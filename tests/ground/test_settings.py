@@ -61,6 +61,7 @@ def test_production_has_nothing_to_warn_of(manage):
         ("LYCHD_TIME_ZONE", "Mars/Olympus"),
         ("LYCHD_LOG_LEVEL", "loud"),
         ("LYCHD_SECRET_KEY", "short"),
+        ("LYCHD_SECRET_KEY_FALLBACKS", f"{'k' * 50}abcde,short"),
         ("LYCHD_SERVING_ROLE", "a b"),
         ("DATABASE_URL", "mysql://elsewhere"),
         ("REDIS_URL", "http://elsewhere"),
@@ -287,6 +288,22 @@ def test_the_containers_are_told_only_what_exists():
         assert told <= set(VARIABLES)
     assert "DATABASE_OWNER_URL" not in services["web"]["environment"]
     assert "DATABASE_OWNER_URL" in services["migrate"]["environment"]
+
+
+def test_the_broker_of_the_containers_and_of_every_example_has_a_password():
+    services = yaml.safe_load((CHECKOUT / "docker-compose.yml").read_text())["services"]
+    command = services["redis"]["command"]
+    password = command[command.index("--requirepass") + 1]
+    # Without one nothing starts.
+    assert password == "${LYCHD_REDIS_PASSWORD:?}"
+    assert "ports" not in services["redis"]
+    for name in ("web", "worker", "migrate"):
+        assert services[name]["environment"]["REDIS_URL"] == f"redis://:{password}@redis/0"
+    examples = [CHECKOUT / ".env.example", CHECKOUT / "README.md", *(CHECKOUT / "docs").rglob("*.md")]
+    addresses = {
+        one for path in examples for one in re.findall(r"rediss?://[^\s`)]+", path.read_text()) if "@" not in one
+    }
+    assert addresses <= {"rediss://"}
 
 
 def test_the_containers_embed_migrate_and_wait_as_they_have_to():

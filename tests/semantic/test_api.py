@@ -71,14 +71,13 @@ def test_a_note_is_prepared_asked_for_and_read_over_http(agents, ready, sent, do
     assert asked.json() == {"status_url": f"{BASE}/ns/garden/derivations/{row['id']}"}
     (message,) = sent
     assert set(message) == {
-        *("namespace", "derivation_id", "expected_row_version", "retry", "subject", "correlation_id"),
+        *("namespace", "derivation_id", "expected_row_version", "retry", "subject", "correlation_id", "signature"),
     }
     assert "Roses" not in json.dumps(message)
     shown = agents["dora"].client.get(asked.json()["status_url"], headers=agents["dora"].headers)
     assert (shown.status_code, shown.json()["state"]) == (200, "prepared")
 
-    del message["correlation_id"]
-    run_derivation_attempt(**message, correlation_id="c-1")
+    run_derivation_attempt(**message)
     done = agents["dora"].get(f"/ns/garden/derivations/{row['id']}").json()
     assert done["state"] == "complete"
     once_more = agents["dora"].post(f"/ns/garden/derivations/{row['id']}/attempts", {"expected_row_version": 3})

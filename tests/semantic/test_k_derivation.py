@@ -20,7 +20,7 @@ from semantic.operations.attempts import Attempt, run_attempt, run_attempts
 from semantic.operations.generations import register, retire
 from semantic.operations.preparation import prepare, prepare_many
 from semantic.refusals import AttemptFenced, DerivationNotClaimable, EmbeddingOutputInvalid
-from semantic.tasks import run_derivation_attempt
+from semantic.tasks import message, run_derivation_attempt
 from tests import cast
 from tests.scenarios.counting import Counts, refused
 from tests.scenarios.together import together
@@ -78,7 +78,7 @@ def test_s160_preparing_twice_is_one_row_and_reads_no_text(note, dora):
 
 def test_s161_an_attempt_stores_the_bytes_of_the_embedder(note, dora, script):
     record = acts.prepared(dora, note)
-    run_derivation_attempt(dora.namespace, str(record.id), 1, False, "dora", "c-1")
+    run_derivation_attempt(**message(dora.namespace, "dora", attempt_of(record), "c-1"))
 
     done = row_of(record.id)
     assert (done.state, done.attempt, done.row_version, len(done.vector)) == ("complete", 1, 3, 1024)
@@ -130,7 +130,7 @@ def test_s164_the_same_message_twice_embeds_once(note, dora, script):
     record = acts.prepared(dora, note)
 
     for _ in range(3):
-        run_derivation_attempt(dora.namespace, str(record.id), 1, False, "dora", "c-1")
+        run_derivation_attempt(**message(dora.namespace, "dora", attempt_of(record), "c-1"))
 
     assert script.calls == 1
     assert row_of(record.id).row_version == 3
@@ -143,7 +143,7 @@ def test_s164_a_second_delivery_during_the_first_ends_without_effect(note, dora,
 
     def deliver_again():
         script.before = None
-        run_derivation_attempt(dora.namespace, str(record.id), 1, False, "dora", "c-1")
+        run_derivation_attempt(**message(dora.namespace, "dora", attempt_of(record), "c-1"))
         seen.append((row_of(record.id).state, row_of(record.id).row_version))
 
     script.before = deliver_again

@@ -20,7 +20,7 @@ from archive.refusals import Refusal
 from inspection import derivations
 from lychd import broker
 from lychd.environment import CHECKOUT
-from semantic import leases
+from semantic import leases, tasks
 from semantic.models import Derivation
 from semantic.operations.attempts import Attempt, run_attempt
 from semantic.operations.generations import register
@@ -92,18 +92,13 @@ class Workers:
     def send(self, caller: Any, derivation_id: Any, row_version: int, *, retry: bool = False, times: int = 1) -> None:
         with Celery(broker=self.broker, set_as_current=False) as app:
             for _ in range(times):
-                app.send_task(
-                    "semantic.run_derivation_attempt",
-                    kwargs={
-                        "namespace": caller.namespace,
-                        "derivation_id": str(derivation_id),
-                        "expected_row_version": row_version,
-                        "retry": retry,
-                        "subject": caller.subject,
-                        "correlation_id": "c-1",
-                    },
-                    queue=self.queue,
+                self.send_as_it_is(
+                    app,
+                    tasks.message(caller.namespace, caller.subject, Attempt(derivation_id, row_version, retry), "c-1"),
                 )
+
+    def send_as_it_is(self, app: Celery, message: dict[str, Any]) -> None:
+        app.send_task(tasks.NAME, kwargs=message, queue=self.queue)
 
     def at_its_gate(self) -> None:
         until((self.folder / "there").exists, "the worker never came to its gate")
@@ -154,6 +149,26 @@ def test_a_message_becomes_a_vector_in_another_process(workers, record, dora):
 
     until(lambda: state_of(record) == "complete", "never complete")
     assert workers.embedded == 1
+
+
+def test_a_message_that_the_service_did_not_sign_does_nothing_and_is_not_sent_again(workers, record, dora, otto):
+    """Whoever writes to the broker names dora; what they know is the form of a message and another key."""
+    right = tasks.message(dora.namespace, "dora", Attempt(record.id, 1), "c-1")
+    unsigned = {name: value for name, value in right.items() if name != "signature"}
+    with Celery(broker=workers.broker, set_as_current=False) as app:
+        for message in (unsigned, {**right, "subject": otto.subject}, {"words": "Roses want morning sun."}):
+            workers.send_as_it_is(app, message)
+    workers.start()
+    until(lambda: workers.waiting() == 0, "not all were taken")
+    log = workers.folder / "worker-0.log"
+    until(lambda: log.read_text().count("did not sign it") == 3, "not all were refused")
+    assert (state_of(record), workers.embedded, row_of(record).row_version) == ("prepared", 0, 1)
+    said = log.read_text()
+    assert said.count("message refused") == 3
+    assert not [word for word in ("Roses", str(record.id), "Traceback", "otto") if word in said]
+
+    workers.send(dora, record.id, 1)
+    until(lambda: state_of(record) == "complete", "never complete")
 
 
 def test_the_same_message_three_times_embeds_once(workers, record, dora):
@@ -336,6 +351,6 @@ def test_s187_a_message_holds_identities_and_versions_only(workers, record, dora
     message = json.loads(raw)
     _, given, _ = json.loads(base64.b64decode(message["body"]))
     assert set(given) == {
-        *("namespace", "derivation_id", "expected_row_version", "retry", "subject", "correlation_id"),
+        *("namespace", "derivation_id", "expected_row_version", "retry", "subject", "correlation_id", "signature"),
     }
     assert b"Roses" not in base64.b64decode(message["body"])
