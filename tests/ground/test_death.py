@@ -7,40 +7,30 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 import redis
 
 from lychd import broker, condition, embedded, postmaster, watch
+from tests.commands.conftest import PATIENCE, until
 from tests.ground.test_embedded import pid_of, state
 from tests.ground.test_embedded import postmaster as begun
 
 __all__ = ["state"]
 
-PATIENCE = 60.0
-
 USER = """
 import logging, sys
 from pathlib import Path
-from lychd import embedded
+from lychd import embedded, watch
 logging.basicConfig(level=logging.WARNING, format="%(message)s")
-with embedded.sharing(Path(sys.argv[1]), durable=False, broker=sys.argv[2:] == ["broker"]) as server:
+if "tells" in sys.argv:
+    watch.cut_log = lambda _: print("looked", flush=True)
+with embedded.sharing(Path(sys.argv[1]), durable=False, broker="broker" in sys.argv) as server:
     print(server.url("postgres", embedded.SUPERUSER), flush=True)
     sys.stdin.read()
 """
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"in vain: {what}")
 
 
 @pytest.fixture
@@ -139,13 +129,13 @@ def test_a_start_that_fails_is_said_and_tried_again(state, use):
 
 
 def test_an_instance_that_is_removed_is_not_made_again(state, use, monkeypatch):
-    process = use()
+    process = use("tells")
     process.stdout.readline()
 
     embedded.remove(state)
 
-    # Its watcher looks each second; the instance has to be gone after it has looked.
-    time.sleep(2 * watch._EVERY_SECONDS)
+    # Its watcher may have been looking meanwhile; the second time it looked afterwards.
+    assert [process.stdout.readline() for _ in range(2)] == ["looked\n"] * 2
     assert not state.exists()
     assert not embedded.data_dir(state).exists()
     process.kill()

@@ -26,10 +26,10 @@ from lychd.environment import CHECKOUT
 from semantic.models import Derivation
 from semantic.operations.generations import register
 from tests import cast
-from tests.commands.conftest import PATIENCE, environment, on_test_database
+from tests.commands.conftest import PATIENCE, environment, on_test_database, until
 from tests.semantic import acts
 from tests.semantic.ageing import age
-from tests.semantic.test_worker import Workers, until
+from tests.semantic.test_worker import Workers
 
 pytestmark = pytest.mark.skipif(not configured.LYCHD_EMBEDDED, reason="needs the embedded servers")
 

@@ -15,8 +15,7 @@ from lychd import broker, embedded
 from lychd.environment import CHECKOUT
 from semantic import leases
 from semantic.refusals import LeaseUnavailable
-from tests.commands.conftest import outside, start  # noqa: F401 - fixtures
-from tests.semantic.test_worker import until
+from tests.commands.conftest import outside, start, until  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.skipif(not configured.LYCHD_EMBEDDED, reason="needs the embedded broker")
 

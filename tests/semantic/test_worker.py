@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +25,11 @@ from semantic.operations.attempts import Attempt, run_attempt
 from semantic.operations.generations import register
 from semantic.refusals import CoordinationUnavailable, LeaseCleanupFailed, LeaseUnavailable
 from tests import cast
+from tests.commands.conftest import until
 from tests.semantic import acts
 from tests.semantic.ageing import age
 
 pytestmark = pytest.mark.skipif(not configured.LYCHD_EMBEDDED, reason="needs the embedded broker")
-
-# Long enough for a busy machine; nothing waits for it to pass.
-PATIENCE = 120.0
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"in vain: {what}")
 
 
 @pytest.fixture(scope="module")
