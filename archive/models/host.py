@@ -6,7 +6,7 @@ They hold authority, not archive material, so an authorizer may read them where 
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, ClassVar, Final, TypeAlias, cast
+from typing import Any, ClassVar, Final, TypeAlias
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -114,15 +114,18 @@ ORDER BY namespace_key USING ~<~ LIMIT %s
 """  # noqa: S608 - the names are of columns
 
 # Joined rather than asked binding by binding: a clock that is read in a subquery keeps it from becoming a join.
-_WHOLE: Final = """
-SELECT sum(hashtextextended(concat_ws(E'\\x1f', own.id, served.id, served.text_configuration), 0))
-FROM lychd_grant AS own
-JOIN lychd_binding AS served USING (namespace_key, owner, policy_revision)
-WHERE own.subject = %(subject)s AND own.action = ANY(%(actions)s) AND own.revoked_at IS NULL
+_UNDER: Final = """
+FROM lychd_grant AS own JOIN lychd_binding AS served USING (namespace_key, owner, policy_revision)
+WHERE own.subject = %(subject)s AND own.action = wanted.action AND own.revoked_at IS NULL
   AND own.valid_from <= clock_timestamp() AND (own.valid_until IS NULL OR own.valid_until > clock_timestamp())
   AND served.disabled_at IS NULL AND (%(chosen)s::text IS NULL OR namespace_key = %(chosen)s::text)
-  AND (SELECT active FROM lychd_principal WHERE subject = %(subject)s)
 """
+_SOMEWHERE: Final = f"""
+SELECT wanted.action, CASE WHEN wanted.action = ANY(%(whole)s::text[]) THEN (
+    SELECT sum(hashtextextended(concat_ws(E'\\x1f', own.id, served.id, served.text_configuration), 0)) {_UNDER}) END
+FROM unnest(%(actions)s::text[]) AS wanted (action)
+WHERE EXISTS (SELECT {_UNDER}) AND (SELECT active FROM lychd_principal WHERE subject = %(subject)s)
+"""  # noqa: S608 - put together of the constants above
 _SERVED: Final = """
 SELECT owner, policy_revision, text_configuration, second_person, generation
 FROM lychd_binding WHERE namespace_key = %s AND disabled_at IS NULL
@@ -298,15 +301,17 @@ class ConfiguredBinding(models.Model):
         )
 
     @classmethod
-    def granted_whole(cls, subject: str, actions: "list[str]", chosen: str | None) -> Decimal | None:
-        """A digest of all that `granted` gives for these actions and of the grants; of nothing it is none.
+    def granted_somewhere(
+        cls, subject: str, actions: "list[str]", *, whole: "list[str]", chosen: str | None
+    ) -> "dict[str, Decimal | None]":
+        """Which of these actions `granted` gives any binding for, or the chosen one.
 
-        With one grant or binding less, or another, it is another one.
+        With each of `whole` comes a digest of all its bindings and grants: with one less, or another, it is another.
         """
+        values = {"subject": subject, "actions": actions, "whole": whole, "chosen": chosen}
         with connection.cursor() as cursor:
-            cursor.execute(_WHOLE, {"subject": subject, "actions": actions, "chosen": chosen})
-            (digest,) = cursor.fetchone()
-            return cast("Decimal | None", digest)
+            cursor.execute(_SOMEWHERE, values)
+            return dict(cursor.fetchall())
 
     @classmethod
     def served(cls, namespace: str) -> dict[str, Any] | None:

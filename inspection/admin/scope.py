@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from archive import authority, bindings, canonical, limits
 from archive.authority import Action, AuthorityQuestion, Caller, Point
 from archive.bindings import Binding
-from archive.models import ConfiguredBinding, Namespace, Principal
+from archive.models import ConfiguredBinding, Namespace
 from archive.refusals import AuthorityRefused
 from archive.transactions import reading
 
@@ -40,8 +40,8 @@ class Scope:
     """What is allowed somewhere in it."""
     asked: Mapping[Action, tuple[Binding, ...]] | None
     """Where each is allowed, as an authorizer answered that is none of grants."""
-    granted: Decimal | None = None
-    """A digest of all bindings under which grants allow what the page tells: one less, and the scope is another one."""
+    granted: tuple[Decimal | None, ...] = ()
+    """Digests of all bindings under which grants allow what the page tells: one less, and the scope is another one."""
     cut: bool = False
     """Whether there is more than was asked about."""
 
@@ -90,14 +90,10 @@ class Scope:
 
 
 def _by_grants(subject: str, chosen: str | None, told: Sequence[Action]) -> Scope:
-    allowed = {
-        action.name: Exists(_narrowed(ConfiguredBinding.granted(subject, action.value), chosen)) for action in ACTIONS
-    }
     with reading():
-        found = Principal.objects.filter(subject=subject, active=True).annotate(**allowed).values(*allowed).first()
-        whole = ConfiguredBinding.granted_whole(subject, [action.value for action in told], chosen)
-    somewhere = frozenset(action for action in ACTIONS if found and found[action.name])
-    return Scope(subject, chosen, somewhere, None, whole)
+        found = ConfiguredBinding.granted_somewhere(subject, [*ACTIONS], whole=[*told], chosen=chosen)
+    whole = tuple(found.get(action) for action in told)
+    return Scope(subject, chosen, frozenset(map(Action, found)), None, whole)
 
 
 def _narrowed(configured: "QuerySet[ConfiguredBinding]", chosen: str | None) -> "QuerySet[ConfiguredBinding]":

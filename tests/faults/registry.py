@@ -540,7 +540,7 @@ LOOKED_AT: Final = (
         "authority: the admin looks at no grant",
         Code(
             "inspection.admin.scope:_by_grants",
-            "frozenset(action for action in ACTIONS if found and found[action.name])",
+            "frozenset(map(Action, found))",
             "frozenset(ACTIONS)",
         ),
         (f"{ADMIN}test_a_curator_sees_notes_and_neither_receipts_nor_grants",),
