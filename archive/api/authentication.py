@@ -6,19 +6,16 @@ A credential that is given and not good is refused; it never falls back to anoth
 import logging
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from django.db.models import Q, Value
-from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication, CSRFCheck, SessionAuthentication
 from rest_framework.request import Request
 
-from archive import authority, limits
+from archive import authority
 from archive.authority import Caller
 from archive.models import Token
-from archive.models.columns import CLOCK
 from archive.models.host import ends_soon
 from archive.operations import host
 from archive.refusals import CsrfFailed, Fault, InvalidRequest, NotAuthenticated
@@ -72,20 +69,11 @@ class BearerToken(BaseAuthentication):
 
 
 def _live(digest: str) -> Bearer | None:
-    stale = CLOCK - Value(timedelta(seconds=limits.TOKEN_LAST_USE_SECONDS))
     with reading():
-        row = (
-            Token.objects.filter(digest=digest, revoked_at__isnull=True, expires_at__gt=CLOCK, principal__active=True)
-            .annotate(noted=Coalesce(Q(last_used_at__gte=stale), Value(value=False)), now=CLOCK)
-            .values_list(
-                *("principal__subject", "principal_id", "id", "noted", "namespaces"),
-                *("created_at", "expires_at", "now"),
-            )
-            .first()
-        )
+        row = Token.live(digest)
     if row is None:
         return None
-    subject, principal, token_id, noted, namespaces, created_at, expires_at, now = row
+    subject, principal, token_id, namespaces, created_at, expires_at, noted, now = row
     return Bearer(
         subject,
         principal,

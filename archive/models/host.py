@@ -6,7 +6,7 @@ They hold authority, not archive material, so an authorizer may read them where 
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -126,6 +126,13 @@ SELECT wanted.action, CASE WHEN wanted.action = ANY(%(whole)s::text[]) THEN (
 FROM unnest(%(actions)s::text[]) AS wanted (action)
 WHERE EXISTS (SELECT {_UNDER}) AND (SELECT active FROM lychd_principal WHERE subject = %(subject)s)
 """  # noqa: S608 - put together of the constants above
+# Asked at the beginning of every request with a token.
+_LIVE: Final = """
+SELECT acting.subject, token.principal_id, token.id, token.namespaces, token.created_at, token.expires_at,
+       coalesce(token.last_used_at >= clock_timestamp() - make_interval(secs => %s), false), clock_timestamp()
+FROM lychd_token AS token JOIN lychd_principal AS acting ON acting.id = token.principal_id
+WHERE token.digest = %s AND token.revoked_at IS NULL AND token.expires_at > clock_timestamp() AND acting.active
+"""
 _SERVED: Final = """
 SELECT owner, policy_revision, text_configuration, second_person, generation
 FROM lychd_binding WHERE namespace_key = %s AND disabled_at IS NULL
@@ -373,6 +380,13 @@ class Token(models.Model):
 
     def __str__(self) -> str:
         return self.prefix
+
+    @classmethod
+    def live(cls, digest: str) -> tuple[Any, ...] | None:
+        """Look a good token up by its digest, and return what `archive.api.authentication` makes a bearer of."""
+        with connection.cursor() as cursor:
+            cursor.execute(_LIVE, [limits.TOKEN_LAST_USE_SECONDS, digest])
+            return cast("tuple[Any, ...] | None", cursor.fetchone())
 
     def ends_soon(self, now: datetime) -> bool:
         """Say whether its holder should see to a successor now."""

@@ -1220,17 +1220,17 @@ DOORS: Final = (
     ),
     Fault(
         "token: one that has run out is good",
-        Code("archive.api.authentication:_live", "expires_at__gt=CLOCK, ", ""),
+        Constant("archive.models.host:_LIVE", " AND token.expires_at > clock_timestamp()", ""),
         (f"{WHO_ASKS}test_a_token_ends_at_its_time",),
     ),
     Fault(
         "token: one that was revoked is good",
-        Code("archive.api.authentication:_live", "revoked_at__isnull=True, ", ""),
+        Constant("archive.models.host:_LIVE", " AND token.revoked_at IS NULL", ""),
         (f"{WHO_ASKS}test_all_bad_tokens_are_answered_alike",),
     ),
     Fault(
         "token: one of a principal that is switched off is good",
-        Code("archive.api.authentication:_live", ", principal__active=True", ""),
+        Constant("archive.models.host:_LIVE", " AND acting.active", ""),
         (f"{WHO_ASKS}test_all_bad_tokens_are_answered_alike",),
     ),
     Fault(
