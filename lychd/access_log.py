@@ -27,7 +27,7 @@ PROBES: Final = frozenset({"/healthz", "/readyz"})
 HUNG_UP: Final = 499
 """The status of a line whose caller left before there was an answer, as nginx writes it."""
 REPEATS_SECONDS: Final = 60.0
-REPEATS_TOLD: Final = 100
+REPEATS_TOLD: Final = 50
 """How many requests of one kind strangers have a line for within those seconds; the others are counted."""
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
@@ -121,7 +121,7 @@ class AccessLog:
 
         async def noting(message: Message) -> None:
             if message["type"] == "http.response.start":
-                entry.status = message["status"]
+                entry.status, scope["known"] = message["status"], entry.principal is not None
                 for name, value in message.get("headers", ()):
                     if name.lower() == b"x-request-id":
                         entry.correlation_id = value.decode("latin-1")

@@ -9,6 +9,7 @@ import enum
 import errno
 import fcntl
 import resource
+import select
 import socket
 import termios
 from asyncio import transports
@@ -24,7 +25,7 @@ IDLE_SECONDS: Final = 75
 """How long a connection may rest between two requests: longer than a proxy keeps its own."""
 WRITE_SECONDS: Final = 20.0
 """How long a peer may read nothing of what it asked for."""
-GRACE_SECONDS: Final = 0.25
+GRACE_SECONDS: Final = 0.1
 """How long a connection may keep us waiting before it may have to make room for another."""
 CLOSE_SECONDS: Final = 5.0
 """How long what was written last may take to leave a connection that is closed."""
@@ -56,6 +57,8 @@ class Connections:
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self.crowded = False
+        """Whether somebody is left in the kernel's line for whom there was no room."""
         self._open: set[Protocol] = set()
         # Accepted, and not yet with their protocol.
         self._coming = 0
@@ -118,12 +121,18 @@ class Protocol(H11Protocol):
             self._enter(Stage.ASKED)
 
     def on_response_complete(self) -> None:
-        """Rest until the next request, or go on with one that has come already."""
+        """Rest until the next request, or go on with one that has come already; in a crowd strangers ask once."""
         self._served = True
+        if self._makes_room():
+            self.transport.close()
         self._enter(Stage.HEAD if self.conn.trailing_data[0] else Stage.IDLE)
         super().on_response_complete()
         if self._asked():
             self._enter(Stage.ASKED)
+
+    def _makes_room(self) -> bool:
+        # Asking again at once, a stranger would never wait for us, nor make room for whoever is left in the line.
+        return self._all.crowded and not self.cycle.scope.get("known")
 
     def pause_writing(self) -> None:
         """Note that the peer does not read."""
@@ -203,12 +212,19 @@ class Listener:
 
     def _pause(self, seconds: float) -> None:
         self._loop.remove_reader(self._listening)
-        self._loop.call_later(seconds, self._resume)
+        self._loop.call_later(seconds, self._look_again)
+
+    def _look_again(self) -> None:
+        self._resume()
+        # Where the line is empty by now, nobody would come to say so.
+        if self._listening.fileno() >= 0 and not _readable(self._listening):
+            self._loop.connections.crowded = False
 
     def _accept(self) -> None:
         everybody = self._loop.connections
         for _ in range(BURST):
             if not everybody.admit(self._loop.time()):
+                everybody.crowded = True
                 self._pause(_FULL_SECONDS)
                 return
             try:
@@ -218,7 +234,9 @@ class Listener:
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                     log.error("no descriptor left for a connection")
                     self._pause(_EMPTY_SECONDS)
-                # Anything else is a line that is empty, or a caller who has gone.
+                else:
+                    # A line that is empty, or a caller who has gone.
+                    everybody.crowded = False
                 return
             connection.settimeout(0)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
@@ -226,6 +244,12 @@ class Listener:
 
     async def _greet(self, connection: socket.socket) -> None:
         await self._loop.connect_accepted_socket(self._factory, connection)
+
+
+def _readable(listening: socket.socket) -> bool:
+    look = select.poll()
+    look.register(listening, select.POLLIN)
+    return bool(look.poll(0))
 
 
 class Loop(asyncio.SelectorEventLoop):

@@ -630,6 +630,24 @@ FOUND: Final = (
 SETTINGS: Final = "tests/pages/test_settings.py::"
 PEOPLE: Final = "tests/pages/test_people.py::"
 
+CROWDS: Final = (
+    Fault(
+        "crowd: a stranger who asks again at once stays for ever",
+        Code("lychd.connections:Protocol._makes_room", "self._all.crowded and", "False and"),
+        ("tests/front/test_crowds.py::test_in_a_crowd_a_stranger_asks_once_and_whoever_is_known_goes_on",),
+    ),
+    Fault(
+        "crowd: whoever is known has to come again as well",
+        Code("lychd.connections:Protocol._makes_room", ' and not self.cycle.scope.get("known")', ""),
+        ("tests/front/test_crowds.py::test_in_a_crowd_a_stranger_asks_once_and_whoever_is_known_goes_on",),
+    ),
+    Fault(
+        "crowd: it never ends",
+        Code("lychd.connections:Listener._look_again", "connections.crowded = False", "connections.crowded = True"),
+        ("tests/front/test_crowds.py::test_there_is_a_crowd_as_long_as_somebody_is_left_in_the_line",),
+    ),
+)
+
 MANAGED: Final = (
     Fault(
         "authority: a grant of a page is not asked about before",
@@ -1283,6 +1301,7 @@ FAULTS: Final = (
     *UNASKED,
     *LOOKED_AT,
     *FOUND,
+    *CROWDS,
     *MANAGED,
     *AUTHORITY,
     *GRANTS,

@@ -1,9 +1,11 @@
 """Strangers as a process of their own: each silent, slow or greedy, and back as soon as its connection is closed.
 
-`python -m tests.front.strangers PORT silent=200 drip=100 ...` attacks until its standard input ends.
+`python -m tests.front.strangers PORT silent=200 drip=100 ...` attacks until its standard input ends or has a line, and
+tells at last how often it was answered.
 """
 
 import asyncio
+import contextlib
 import re
 import socket
 import sys
@@ -14,6 +16,7 @@ HEAD = "Host: 127.0.0.1\r\n"
 LARGE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _names = count()
+_answers = count()
 
 
 async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -96,7 +99,9 @@ async def greedy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 async def _answer(reader: asyncio.StreamReader) -> bytes:
     head = await reader.readuntil(b"\r\n\r\n")
     length = re.search(rb"content-length: (\d+)", head)
-    return head + (await reader.readexactly(int(length[1])) if length else b"")
+    body = await reader.readexactly(int(length[1])) if length else b""
+    next(_answers)
+    return head + body
 
 
 KINDS: dict[str, Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]] = {
@@ -118,20 +123,24 @@ async def stranger(port: int, kind: str) -> None:
         caller = socket.socket()
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1_024)
         caller.setblocking(False)
-        try:
-            await loop.sock_connect(caller, ("127.0.0.1", port))
-            reader, writer = await asyncio.open_connection(sock=caller)
-            await KINDS[kind](reader, writer)
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass
-        finally:
-            caller.close()
-        # Ten times a second is greed enough for one of five hundred.
-        await asyncio.sleep(0.1)
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            try:
+                await loop.sock_connect(caller, ("127.0.0.1", port))
+                reader, writer = await asyncio.open_connection(sock=caller)
+            except OSError:
+                caller.close()
+                raise
+            try:
+                await KINDS[kind](reader, writer)
+            finally:
+                # The socket is the transport's to close by now.
+                writer.transport.abort()
+        # Whoever is greedy comes back at once; for the others ten times a second is enough.
+        await asyncio.sleep(0 if kind == "greedy" else 0.1)
 
 
 async def main() -> None:
-    """Begin them all, say so, and end with whoever began us."""
+    """Begin them all, say so, and end with whoever began us, saying how many answers there were."""
     port = int(sys.argv[1])
     crowd = [
         asyncio.ensure_future(stranger(port, kind))
@@ -139,7 +148,8 @@ async def main() -> None:
         for _ in range(int(many))
     ]
     print(len(crowd), flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+    print(next(_answers), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,12 @@ from tests.front.serving import ask
 pytestmark = pytest.mark.slow
 
 SECONDS = 12.0
-# Without one of the mends nobody is answered at all, or after 14 s and more. How soon it is on a machine that does
-# nothing else is printed: a second at most is the aim, and no test judges it.
-SOON = 10.0
+SOON = 1.0
+# Judged where the service had a processor nearly whenever it wanted one. Beside other work five hundred who ask at once
+# keep it waiting for that as well, so only this is judged then: without one of the mends nobody is answered at all, or
+# after 14 s and more. Share and times are printed.
+QUIET = 0.8
+BUSY_SOON = 10.0
 MEMORY_KB = 220_000
 LOG_BYTES_A_MINUTE = 1_000_000
 FEW_DESCRIPTORS = ("sh", "-c", 'ulimit -n 256; exec "$0" "$@"')
@@ -39,11 +42,17 @@ ATTACKS = {
     "large-body": ["large-body=60"],
     "unannounced-body": ["unannounced-body=60"],
     "sign-in": ["sign-in=100"],
+    "greedy": ["greedy=500"],
+    "all at once": [
+        *("silent=120", "drip=100", "read-nothing=60", "read-no-description=20", "large-body=20"),
+        *("unannounced-body=20", "sign-in=60", "greedy=100"),
+    ],
 }
 
 
 @contextlib.contextmanager
 def attacked(port, words):
+    """Strangers about; what is yielded holds afterwards how many answers they got."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.front.strangers", str(port), *words],
         stdin=subprocess.PIPE,
@@ -52,9 +61,13 @@ def attacked(port, words):
         cwd=CHECKOUT,
         start_new_session=True,
     )
+    answers = []
     try:
         assert process.stdout.readline().strip().isdigit()
-        yield
+        yield answers
+        process.stdin.write("\n")
+        process.stdin.flush()
+        answers.append(int(process.stdout.readline()))
     finally:
         kill_group(process)
 
@@ -67,6 +80,12 @@ def found(pattern: str, text: str) -> str:
 
 def memory_kb(pid: int, what: str = "VmRSS") -> int:
     return int(found(rf"{what}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text()))
+
+
+def processor(pid: int) -> tuple[int, int]:
+    """How long the thread that answers connections has had a processor, and how long it has waited for one."""
+    had, waited, _ = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()
+    return int(had), int(waited)
 
 
 def sockets_of(pid: int) -> int:
@@ -124,7 +143,8 @@ def test_strangers_take_nothing_from_those_who_are_known(serve, garden, django_u
         assert act().status == 200, (act.__name__, act().body[:300])
     sockets, memory, logged = sockets_of(pid), memory_kb(pid), served.log.stat().st_size
     took = {act.__name__: [] for act in acts}
-    with attacked(served.port, ATTACKS[attack]):
+    had, waited = processor(pid)
+    with attacked(served.port, ATTACKS[attack]) as answers:
         # Let them all come before anything is measured.
         begun = time.monotonic()
         until(lambda: time.monotonic() - begun > 2, "the strangers are there")
@@ -137,15 +157,18 @@ def test_strangers_take_nothing_from_those_who_are_known(serve, garden, django_u
                 assert answer.status == 200, (act.__name__, answer.status)
         minutes = (time.monotonic() - begun + 2) / 60
         peak = memory_kb(pid, "VmHWM")
+        had, waited = (now - before for now, before in zip(processor(pid), (had, waited), strict=True))
     # What the known are answered leaves lines as well, as many as they ask for.
     told = served.log.read_bytes()[logged:].splitlines(keepends=True)
     log = sum(len(line) for line in told if not re.search(rb'"principal": ?[0-9]', line)) / minutes
     p95 = {name: round(percentile(times, 0.95), 3) for name, times in took.items()}
+    share = had / (had + waited)
     with capsys.disabled():
         print(
-            f"\n{attack}: p95 {p95} s, memory {memory // 1024} -> {peak // 1024} MB, log {log / 1000:.0f} kB a minute"
+            f"\n{attack}: p95 {p95} s with a processor {share:.0%} of the time it was wanted,"
+            f" memory {memory // 1024} -> {peak // 1024} MB, log {log / 1000:.0f} kB a minute, {answers[0]} answers"
         )
-    assert max(p95.values()) < SOON, p95
+    assert max(p95.values()) < (SOON if share >= QUIET else BUSY_SOON), (p95, share)
     assert peak - memory < MEMORY_KB, (memory, peak)
     assert log < LOG_BYTES_A_MINUTE
     # A thread that has worked for one of them keeps its connection to the database.
