@@ -29,7 +29,7 @@ class Shape(Protocol):
         """Write the same question about the jsonb that the expression `at` gives; true, false or null."""
 
     def canonical_sql(self, at: str) -> str:
-        """Write the text that `canonical.encode` makes of it; nothing of these shapes needs an escape."""
+        """Write the text that `canonical.encode` makes of it; jsonb escapes a string as that does."""
 
 
 class _Leaf:
@@ -48,6 +48,19 @@ class Text(_Leaf):
 
     def sql(self, at: str) -> str:
         return f"(jsonb_typeof({at}) = 'string' AND {at} #>> '{{}}' ~ '^(?:{self.pattern})\\Z')"
+
+
+@dataclass(frozen=True)
+class Words(_Leaf):
+    """Any string of at most so many characters."""
+
+    most: int
+
+    def holds(self, value: Any) -> bool:
+        return isinstance(value, str) and len(value) <= self.most
+
+    def sql(self, at: str) -> str:
+        return f"(jsonb_typeof({at}) = 'string' AND length({at} #>> '{{}}') <= {self.most})"
 
 
 class OneOf(_Leaf):
@@ -146,6 +159,22 @@ class Record:
         return canonical.sql_object(
             {name: shape.canonical_sql(_field(at, name)) for name, shape in self.fields.items() if name != without}
         )
+
+
+@dataclass(frozen=True)
+class Optional:
+    """A value of one shape, or JSON's null."""
+
+    item: Shape
+
+    def holds(self, value: Any) -> bool:
+        return value is None or self.item.holds(value)
+
+    def sql(self, at: str) -> str:
+        return f"(CASE WHEN jsonb_typeof({at}) = 'null' THEN true ELSE {self.item.sql(at)} END)"
+
+    def canonical_sql(self, at: str) -> str:
+        return f"(CASE WHEN jsonb_typeof({at}) = 'null' THEN 'null' ELSE {self.item.canonical_sql(at)} END)"
 
 
 def _field(at: str, name: str) -> str:

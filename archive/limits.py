@@ -48,6 +48,13 @@ MARKS: Final = (
     "1E5EE-1E5EF 1E8D0-1E8D6 1E944-1E94A"
 )
 
+# What shows nothing: every code point of the categories Z, Cc and Cf (Unicode 14). Later versions know more of them. A
+# text is blank for the archive where it is blank for its Python; the database refuses what is blank for every Python.
+BLANKS: Final = (
+    "0000-0020 007F-00A0 00AD 0600-0605 061C 06DD 070F 0890-0891 08E2 1680 180E 2000-200F 2028-202F 205F-2064 "
+    "2066-206F 3000 FEFF FFF9-FFFB 110BD 110CD 13430-13438 1BCA0-1BCA3 1D173-1D17A E0001 E0020-E007F"
+)
+
 # Recall budgets.
 TOP_K_MIN: Final = 1
 TOP_K_DEFAULT: Final = 5

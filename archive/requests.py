@@ -8,7 +8,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from archive import canonical, limits
@@ -160,22 +160,48 @@ class Intake:
 
     def material(self, namespace: str) -> dict[str, Any]:
         """The object whose digest decides between replay and conflict (5.3)."""
-        return {
-            "namespace": namespace,
-            "source_key": self.source_key,
-            "source_revision": self.source_revision,
-            "asserted_origin": self.asserted_origin,
-            "kind": self.kind,
-            "text_digest": canonical.text_digest(self.text),
-            "char_count": len(self.text),
-            "byte_count": self.byte_count,
-            "classification": limits.CLASSIFICATION,
-            "retention": {
-                "class": self.retention_class,
-                "retain_until": None if self.retain_until is None else canonical.instant(self.retain_until),
-            },
-            "observed_at": None if self.observed_at is None else canonical.instant(self.observed_at),
-        }
+        return material(
+            self,
+            namespace=namespace,
+            source_key=self.source_key,
+            text_digest=canonical.text_digest(self.text),
+            char_count=len(self.text),
+            classification=limits.CLASSIFICATION,
+        )
+
+
+class Material(Protocol):
+    """What an intake and the note that it led to both say."""
+
+    source_revision: str
+    asserted_origin: str | None
+    kind: str
+    byte_count: int
+    retention_class: str
+    retain_until: datetime | None
+    observed_at: datetime | None
+
+
+def material(
+    of: "Intake | Material", *, namespace: str, source_key: str, text_digest: str, char_count: int, classification: str
+) -> dict[str, Any]:
+    """Return what a note was taken in as; `archive.truths.material` writes the same in SQL."""
+    return {
+        "namespace": namespace,
+        "source_key": source_key,
+        "source_revision": of.source_revision,
+        "asserted_origin": of.asserted_origin,
+        "kind": of.kind,
+        "text_digest": text_digest,
+        "char_count": char_count,
+        "byte_count": of.byte_count,
+        "classification": classification,
+        "retention": {
+            "class": of.retention_class,
+            "retain_until": None if of.retain_until is None else canonical.instant(of.retain_until),
+        },
+        "observed_at": None if of.observed_at is None else canonical.instant(of.observed_at),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ LY004     a row was deleted
 LY005     the namespace row is not held by this transaction
 LY010     an append-only row was changed
 LY011     a receipt is not what it says of itself: its form, its digests, its row, or what it selected
+LY012     a row says something of itself that is not so: a form, digest, length, time or binding (archive/truths.py)
 """
 
 from collections.abc import Iterable
@@ -23,7 +24,8 @@ from archive.forms import ReceiptForm
 from archive.lifecycle import State
 
 
-def _refuse(rule: str, sqlstate: str) -> str:
+def refuse(rule: str, sqlstate: str) -> str:
+    """Write the refusal of one rule."""
     return f"RAISE EXCEPTION '{rule}' USING ERRCODE = '{sqlstate}';"
 
 
@@ -44,12 +46,12 @@ class NamespaceLock(pgtrigger.Trigger):
                 PERFORM 1 FROM public.archive_namespace WHERE id = held_id FOR SHARE SKIP LOCKED;
             ELSE
                 IF current_setting('lychd.hold', true) = 'shared' THEN
-                    {_refuse("namespace_held_shared", "LY005")}
+                    {refuse("namespace_held_shared", "LY005")}
                 END IF;
                 PERFORM 1 FROM public.archive_namespace WHERE id = held_id FOR UPDATE SKIP LOCKED;
             END IF;
             IF NOT FOUND THEN
-                {_refuse("namespace_not_held", "LY005")}
+                {refuse("namespace_not_held", "LY005")}
             END IF;
             IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
             RETURN NEW;
@@ -100,7 +102,7 @@ class BindingFence(pgtrigger.Trigger):
                IS DISTINCT FROM
                (OLD.id, OLD.key, OLD.profile, OLD.space_id, OLD.space_generation, OLD.classification, OLD.created_at)
                OR NEW.row_version <> OLD.row_version + 1 THEN
-                {_refuse("namespace_identity", "LY001")}
+                {refuse("namespace_identity", "LY001")}
             END IF;
             IF (NEW.owner, NEW.policy_revision, NEW.binding_digest, NEW.text_configuration)
                IS DISTINCT FROM (OLD.owner, OLD.policy_revision, OLD.binding_digest, OLD.text_configuration) THEN
@@ -111,18 +113,18 @@ class BindingFence(pgtrigger.Trigger):
                        AND m.new_owner = NEW.owner AND m.new_policy_revision = NEW.policy_revision
                        AND m.new_binding_digest = NEW.binding_digest
                        AND m.new_text_configuration = NEW.text_configuration) THEN
-                    {_refuse("namespace_binding", "LY001")}
+                    {refuse("namespace_binding", "LY001")}
                 END IF;
                 IF NEW.lexical_state IS DISTINCT FROM
                    (CASE WHEN NEW.text_configuration = OLD.text_configuration THEN OLD.lexical_state
                          ELSE 'rebuilding' END)
                    OR NEW.lexer_fingerprint IS DISTINCT FROM OLD.lexer_fingerprint THEN
-                    {_refuse("namespace_lexical_state", "LY001")}
+                    {refuse("namespace_lexical_state", "LY001")}
                 END IF;
             ELSIF (NEW.lexical_state, NEW.lexer_fingerprint)
                   IS DISTINCT FROM (OLD.lexical_state, OLD.lexer_fingerprint)
                   AND current_setting('lychd.lexical_rebuild', true) IS DISTINCT FROM OLD.id::text THEN
-                {_refuse("namespace_lexical_state", "LY001")}
+                {refuse("namespace_lexical_state", "LY001")}
             END IF;
             RETURN NEW;
         """
@@ -135,7 +137,7 @@ class NoDelete(pgtrigger.Trigger):
     operation = pgtrigger.Delete
 
     def get_func(self, model: models.Model) -> str:
-        return _refuse("no_delete", "LY004") + " RETURN OLD;"
+        return refuse("no_delete", "LY004") + " RETURN OLD;"
 
 
 class NoUpdate(pgtrigger.Trigger):
@@ -145,7 +147,7 @@ class NoUpdate(pgtrigger.Trigger):
     operation = pgtrigger.Update
 
     def get_func(self, model: models.Model) -> str:
-        return _refuse("append_only", "LY010") + " RETURN NEW;"
+        return refuse("append_only", "LY010") + " RETURN NEW;"
 
 
 class SameNamespace(pgtrigger.Trigger):
@@ -159,13 +161,13 @@ class SameNamespace(pgtrigger.Trigger):
         super().__init__(name=name)
 
     def get_func(self, model: models.Model) -> str:
-        # The named row has to be there already, else it could follow in this transaction under another namespace.
+        # The named row has to be there already, else it could follow in this transaction under another namespace. It is
+        # looked for by its identity alone, so that no statistics lead the planner to any other index.
         checks = "".join(
             f"""
-            IF NEW.{column} IS NOT NULL AND NEW.{column} IS DISTINCT FROM OLD.{column} AND NOT EXISTS (
-                SELECT 1 FROM public.{table} named
-                 WHERE named.id = NEW.{column} AND named.namespace_id = NEW.namespace_id) THEN
-                {_refuse("other_namespace", "LY001")}
+            IF NEW.{column} IS NOT NULL AND NEW.{column} IS DISTINCT FROM OLD.{column} AND NEW.namespace_id
+               IS DISTINCT FROM (SELECT named.namespace_id FROM public.{table} named WHERE named.id = NEW.{column}) THEN
+                {refuse("other_namespace", "LY001")}
             END IF;"""
             for column, table in sorted(self.names.items())
         )
@@ -194,7 +196,7 @@ class NoteIdentity(pgtrigger.Trigger):
                 moving := moving || ARRAY['superseded_by_id'];
             END IF;
             IF (to_jsonb(NEW) - moving) IS DISTINCT FROM (to_jsonb(OLD) - moving) THEN
-                {_refuse("note_identity", "LY001")}
+                {refuse("note_identity", "LY001")}
             END IF;
             RETURN NEW;
         """
@@ -211,7 +213,7 @@ class NoteText(pgtrigger.Trigger):
             IF (NEW.text, NEW.asserted_origin) IS DISTINCT FROM (OLD.text, OLD.asserted_origin)
                AND NOT (NEW.text IS NULL AND NEW.asserted_origin IS NULL
                         AND NEW.state = '{State.REVOKED}' AND OLD.state <> '{State.REVOKED}') THEN
-                {_refuse("note_text", "LY001")}
+                {refuse("note_text", "LY001")}
             END IF;
             RETURN NEW;
         """
@@ -232,28 +234,31 @@ class LegalEdge(pgtrigger.Trigger):
         return f"""
             IF TG_OP = 'INSERT' THEN
                 IF (NEW.state, NEW.lifecycle_version) IS DISTINCT FROM ('{State.CANDIDATE}', 1) THEN
-                    {_refuse("note_birth", "LY002")}
+                    {refuse("note_birth", "LY002")}
                 END IF;
                 RETURN NEW;
             END IF;
             IF NEW.state = OLD.state THEN
                 IF NEW.lifecycle_version <> OLD.lifecycle_version THEN
-                    {_refuse("note_version_step", "LY003")}
+                    {refuse("note_version_step", "LY003")}
                 END IF;
                 RETURN NEW;
             END IF;
             IF (OLD.state, NEW.state) NOT IN ({legal}) THEN
-                {_refuse("note_edge", "LY003")}
+                {refuse("note_edge", "LY003")}
             END IF;
             IF NEW.lifecycle_version <> OLD.lifecycle_version + 1 THEN
-                {_refuse("note_version_step", "LY003")}
+                {refuse("note_version_step", "LY003")}
             END IF;
             RETURN NEW;
         """
 
 
 class NoteHasItsEvent(pgtrigger.Trigger):
-    """T-NOTE-EVENT: at commit each birth and each change of state has the event of the same version."""
+    """T-NOTE-EVENT: at commit each birth and each change of state has the event of the same version.
+
+    The event of a birth names who took the note in; that of an archiving names the successor, where there is one.
+    """
 
     when = pgtrigger.After
     operation = pgtrigger.Insert | pgtrigger.Update
@@ -269,15 +274,21 @@ class NoteHasItsEvent(pgtrigger.Trigger):
             IF NOT EXISTS (
                 SELECT 1 FROM public.archive_lifecycle_event e
                  WHERE e.note_id = NEW.id AND e.to_version = NEW.lifecycle_version AND e.to_state = NEW.state
-                   AND e.from_state IS NOT DISTINCT FROM came_from) THEN
-                {_refuse("note_without_event", "LY003")}
+                   AND e.from_state IS NOT DISTINCT FROM came_from
+                   AND (TG_OP = 'UPDATE' OR e.subject = NEW.admitted_subject)
+                   AND e.caused_by_note_id IS NOT DISTINCT FROM
+                       (CASE NEW.state WHEN '{State.ARCHIVED}' THEN NEW.superseded_by_id END)) THEN
+                {refuse("note_without_event", "LY003")}
             END IF;
             RETURN NULL;
         """
 
 
 class EventIsTrue(pgtrigger.Trigger):
-    """T-EVENT-TRUE: at commit the note stands where its event says, or has passed through it in this transaction."""
+    """T-EVENT-TRUE: at commit the note stands where its event says, or has passed through it in this transaction.
+
+    What is named as the cause of an archiving has been promoted in this transaction.
+    """
 
     when = pgtrigger.After
     operation = pgtrigger.Insert
@@ -293,7 +304,13 @@ class EventIsTrue(pgtrigger.Trigger):
                             SELECT 1 FROM public.archive_lifecycle_event e
                              WHERE e.note_id = NEW.note_id AND e.to_version = NEW.to_version + 1
                                AND e.from_state = NEW.to_state)))) THEN
-                {_refuse("event_without_transition", "LY003")}
+                {refuse("event_without_transition", "LY003")}
+            END IF;
+            IF NEW.caused_by_note_id IS NOT NULL AND NOT EXISTS (
+                SELECT 1 FROM public.archive_lifecycle_event e
+                 WHERE e.note_id = NEW.caused_by_note_id AND e.to_state = '{State.PROMOTED}'
+                   AND e.created_at >= transaction_timestamp()) THEN
+                {refuse("event_cause", "LY003")}
             END IF;
             RETURN NULL;
         """
@@ -309,7 +326,7 @@ class GrantFence(pgtrigger.Trigger):
         return f"""
             IF (to_jsonb(NEW) - ARRAY['revoked_at']) IS DISTINCT FROM (to_jsonb(OLD) - ARRAY['revoked_at'])
                OR OLD.revoked_at IS NOT NULL OR NEW.revoked_at IS NULL THEN
-                {_refuse("grant_fence", "LY001")}
+                {refuse("grant_fence", "LY001")}
             END IF;
             RETURN NEW;
         """
@@ -334,7 +351,7 @@ class PrincipalFence(pgtrigger.Trigger):
                IS DISTINCT FROM (OLD.id, OLD.subject, OLD.created_at, OLD.linked_at)
                OR (OLD.linked_at IS NOT NULL AND NEW.user_id IS NOT NULL
                    AND NEW.user_id IS DISTINCT FROM OLD.user_id) THEN
-                {_refuse("principal_fence", "LY001")}
+                {refuse("principal_fence", "LY001")}
             END IF;
             IF NEW.user_id IS NOT NULL AND OLD.linked_at IS NULL THEN
                 NEW.linked_at := clock_timestamp();
@@ -356,7 +373,7 @@ class TokenFence(pgtrigger.Trigger):
                OR NEW.expires_at > OLD.expires_at
                OR (OLD.namespaces IS NOT NULL AND (NEW.namespaces <@ OLD.namespaces) IS NOT TRUE)
                OR (OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS DISTINCT FROM OLD.revoked_at) THEN
-                {_refuse("token_fence", "LY001")}
+                {refuse("token_fence", "LY001")}
             END IF;
             RETURN NEW;
         """
@@ -401,13 +418,13 @@ class ReceiptTruth(pgtrigger.Trigger):
         return f"""
             IF NEW.schema <> {self.form.schema} THEN RETURN NEW; END IF;
             IF NOT coalesce({self.form.sql("NEW.receipt")}, false) THEN
-                {_refuse("receipt_form", "LY011")}
+                {refuse("receipt_form", "LY011")}
             END IF;
             IF ({row}) IS DISTINCT FROM ({told}) THEN
-                {_refuse("receipt_row", "LY011")}
+                {refuse("receipt_row", "LY011")}
             END IF;
             IF NEW.created_at NOT BETWEEN transaction_timestamp() AND clock_timestamp() THEN
-                {_refuse("receipt_time", "LY011")}
+                {refuse("receipt_time", "LY011")}
             END IF;
             IF NOT EXISTS (
                 SELECT 1 FROM public.archive_namespace n
@@ -415,7 +432,7 @@ class ReceiptTruth(pgtrigger.Trigger):
                    AND (n.key, n.profile, n.owner, n.policy_revision)
                        = (NEW.receipt ->> 'namespace', NEW.receipt ->> 'profile', NEW.receipt ->> 'owner',
                           NEW.receipt ->> 'policy_revision')) THEN
-                {_refuse("receipt_binding", "LY011")}
+                {refuse("receipt_binding", "LY011")}
             END IF;
             IF EXISTS (
                 SELECT 1 FROM jsonb_array_elements(NEW.receipt -> 'selected') AS chosen (note)
@@ -427,17 +444,21 @@ class ReceiptTruth(pgtrigger.Trigger):
                             s.source_key)
                            = (note ->> 'lifecycle_version', note ->> 'text_digest', note ->> 'char_count',
                               note ->> 'source_revision', note ->> 'source_key'))) THEN
-                {_refuse("receipt_selection", "LY011")}
+                {refuse("receipt_selection", "LY011")}
             END IF;
             RETURN NEW;
         """
 
 
-def of_memory() -> list[pgtrigger.Trigger]:
-    """The rules of every table with a namespace column; the lock fires first, by its name."""
-    return [NamespaceLock(name="a_nslock"), SpaceOfRow(name="space"), NoDelete(name="nodelete")]
+def of_memory(*, spaced: bool = False) -> list[pgtrigger.Trigger]:
+    """The rules of every table with a namespace column; the lock fires first, by its name.
+
+    `spaced` says that a rule of the table's own fills in the space.
+    """
+    space = [] if spaced else [SpaceOfRow(name="space")]
+    return [NamespaceLock(name="a_nslock"), *space, NoDelete(name="nodelete")]
 
 
-def of_append_only_memory() -> list[pgtrigger.Trigger]:
+def of_append_only_memory(*, spaced: bool = False) -> list[pgtrigger.Trigger]:
     """The same for tables whose rows are written once."""
-    return [*of_memory(), NoUpdate(name="append")]
+    return [*of_memory(spaced=spaced), NoUpdate(name="append")]

@@ -16,7 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, connections
 from archive import canonical, lexical, limits, receipts, transactions
 from archive.bindings import Binding
 from archive.models import ConfiguredBinding, Namespace, Recall, Token
-from lychd import condition, dependencies, embedded, inventory, roles, upgrades
+from lychd import condition, dependencies, embedded, inventory, recomputed, roles, upgrades
 
 LEAST_VERSION: Final = 170_000
 LEAST_VECTOR: Final = (0, 8)
@@ -81,6 +81,7 @@ def examine(*, deep: bool = False) -> list[Finding]:
         found += _asked(lambda: _derivations(deep=deep))
         found += _asked(lambda: _receipts(deep=deep))
         found += _asked(_tombstones) if deep else []
+        found += _asked(lambda: _recomputed(deep=deep))
         found += _asked(_clock)
         found += _asked(_disk)
         found += _asked(_broker)
@@ -391,6 +392,34 @@ def _tombstones() -> Iterator[Finding]:
         if speaking:
             yield failed(f"tombstones of {key}", f"{speaking} of {revoked} keep a text or an origin", fix)
     yield ok("tombstones", f"{looked} looked at")
+
+
+def _recomputed(*, deep: bool) -> Iterator[Finding]:
+    """Compute again what rows say of themselves; a trigger has seen to each when it was written."""
+    limit = None if deep else NOTES_SAMPLED
+    kinds = {
+        "notes": recomputed.notes(limit),
+        "requests": recomputed.requests(limit),
+        "bindings": recomputed.bindings(),
+    }
+    for kind, rows in kinds.items():
+        looked, broken = 0, []
+        for name, whole in rows:
+            looked += 1
+            if not whole:
+                broken.append(name)
+        if broken:
+            seen = f"{len(broken)} of {looked} are not what they say: {_some(broken)}"
+            yield failed(kind, seen, "Compare with a backup.")
+        else:
+            yield ok(kind, f"{looked} computed again")
+    if deep:
+        strayed = recomputed.strayed()
+        if strayed:
+            seen = f"the events of {len(strayed)} notes do not lead to where they stand: {_some(strayed)}"
+            yield failed("events", seen, "Compare with a backup.")
+        else:
+            yield ok("events", "each note stands where its events lead")
 
 
 def _clock() -> Iterator[Finding]:

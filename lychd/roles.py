@@ -39,11 +39,19 @@ GRANTS: Final = (
     Grant("archive_memory_space", ("SELECT",)),
     # A number that the caller chose could be one that another namespace's postings are about to bear.
     Grant("archive_note", ("SELECT", "UPDATE"), unwritten=("note_number",)),
+    # Numbered by a rule of their own, under the hold.
+    Grant("archive_lifecycle_event", ("SELECT", "INSERT", "UPDATE")),
+    Grant("archive_flag", ("SELECT", "INSERT", "UPDATE")),
+    *(
+        Grant(table, ("SELECT", "UPDATE"), unwritten=("id",))
+        for table in ("archive_namespace", "archive_source", "archive_intake_request")
+    ),
     Grant("archive_*", ("SELECT", "INSERT", "UPDATE")),
     Grant("semantic_scan", ("SELECT", "MAINTAIN")),
     Grant("semantic_coverage", ("SELECT",)),
     Grant("semantic_*", ("SELECT", "INSERT", "UPDATE")),
-    Grant("lychd_*", ("SELECT", "INSERT", "UPDATE")),
+    Grant("lychd_role", ("SELECT", "INSERT", "UPDATE")),
+    Grant("lychd_*", ("SELECT", "UPDATE"), unwritten=("id",)),
     Grant("django_migrations", ("SELECT",)),
     Grant("*", ("SELECT", "INSERT", "UPDATE", "DELETE")),
 )

@@ -1,12 +1,70 @@
-"""The closed form of the schema-2 receipt (archive/forms.py, specification 5.8, R-L-249)."""
+"""The closed forms of a schema-2 receipt, a manifest and an attempt's receipt (archive/forms.py, specification 5.8)."""
 
 from typing import Final
 
 from archive import canonical
-from archive.forms import COUNT, DIGEST, IDENTIFIER, IDENTITY, VERSION, OneOf, Real, ReceiptForm, Record, Text, Whole
+from archive.forms import (
+    ADDRESS_KEY,
+    COUNT,
+    DIGEST,
+    IDENTIFIER,
+    IDENTITY,
+    VERSION,
+    Moment,
+    OneOf,
+    Optional,
+    Real,
+    ReceiptForm,
+    Record,
+    Text,
+    Whole,
+    Words,
+)
 from archive.seals import SEMANTIC_SCHEMA
 from semantic import limits
 
+_NAME: Final = Words(limits.EMBEDDER_NAME_MAX)
+EMBED_BINDING: Final = Record(
+    {
+        **dict.fromkeys(("provider", "model", "model_revision", "model_digest", "tokenizer_digest"), _NAME),
+        **dict.fromkeys(("document_prefix", "query_prefix"), _NAME),
+        "max_bytes": Whole(1, limits.EMBED_MAX_BYTES),
+        "max_tokens": Whole(1, limits.EMBED_MAX_TOKENS),
+        "padding": Optional(Record({"from": Whole(1), "to": Whole(1), "by": _NAME})),
+    }
+)
+MANIFEST: Final = Record(
+    {
+        "reference": IDENTIFIER,
+        "namespace": ADDRESS_KEY,
+        "owner": IDENTIFIER,
+        "policy_revision": IDENTIFIER,
+        "binding_digest": DIGEST,
+        "embed_profile": OneOf(*limits.PROFILE_DIMENSIONS),
+        "embed_binding": EMBED_BINDING,
+        "chunking": OneOf(limits.CHUNKING),
+        "dimensions": Whole(1),
+        "metric": OneOf(limits.METRIC),
+        "storage": OneOf(limits.STORAGE),
+        "normalization": OneOf(limits.NORMALIZATION),
+        "l2_tolerance": OneOf(canonical.real(limits.L2_TOLERANCE)),
+        "attempt_seconds": Whole(limits.ATTEMPT_SECONDS, limits.ATTEMPT_SECONDS),
+    }
+)
+ATTEMPT: Final = Record(
+    {
+        "profile": OneOf(*limits.PROFILE_DIMENSIONS),
+        "binding_digest": DIGEST,
+        "derivation_digest": DIGEST,
+        "attempt": Whole(1),
+        "input_bytes": Whole(1, limits.EMBED_MAX_BYTES),
+        "tokens": Whole(0, limits.EMBED_MAX_TOKENS),
+        "vector_digest": DIGEST,
+        "l2": Real(1 - limits.L2_TOLERANCE, 1 + limits.L2_TOLERANCE),
+        "started_at": Moment(),
+        "finished_at": Moment(),
+    }
+)
 SEMANTIC: Final = ReceiptForm(
     schema=SEMANTIC_SCHEMA,
     policies=(limits.SEMANTIC_POLICY,),

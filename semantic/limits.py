@@ -14,6 +14,8 @@ NORMALIZATION: Final = "unit"
 L2_TOLERANCE: Final = 0.001
 
 ATTEMPT_SECONDS: Final = 60
+EMBEDDER_NAME_MAX: Final = 1_024
+"""A model's name, revision, digests and prefixes, each; a manifest keeps them for good."""
 EMBED_MAX_BYTES: Final = 65_536
 EMBED_MAX_TOKENS: Final = 32_768
 EMBED_LEASES_DEFAULT: Final = 1

@@ -13,7 +13,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models
 from django.db.models import Exists, OuterRef, Q
 
-from archive import limits, triggers
+from archive import limits, triggers, truths
 from archive.models.columns import CLOCK
 
 GrantKey: TypeAlias = tuple[str, str, str, str, str, str]
@@ -351,7 +351,11 @@ class ConfiguredBindingHistory(models.Model):
     class Meta:
         db_table = "lychd_binding_history"
         indexes: ClassVar = [models.Index(fields=["namespace_key", "id"], name="binding_history_namespace")]
-        triggers: ClassVar = [triggers.NoUpdate(name="append"), triggers.NoDelete(name="nodelete")]
+        triggers: ClassVar = [
+            triggers.NoUpdate(name="append"),
+            triggers.NoDelete(name="nodelete"),
+            truths.HistoryTruth(),
+        ]
 
     def __str__(self) -> str:
         return f"{self.namespace_key} at {self.recorded_at}"

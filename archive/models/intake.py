@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from archive import triggers
+from archive import triggers, truths
 from archive.models.columns import CLOCK, InNamespace
 from archive.models.note import Note
 
@@ -32,8 +32,9 @@ class IntakeRequest(InNamespace):
             models.Index(fields=["namespace", "subject", "id"], name="intake_subject_keyset"),
         ]
         triggers: ClassVar = [
-            *triggers.of_append_only_memory(),
+            *triggers.of_append_only_memory(spaced=True),
             triggers.SameNamespace(name="same_namespace", names={"note_id": "archive_note"}),
+            truths.RequestTruth(),
         ]
 
     def __str__(self) -> str:

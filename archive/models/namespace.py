@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
-from archive import triggers
+from archive import triggers, truths
 from archive.models.columns import CLOCK, InNamespace
 
 
@@ -72,6 +72,7 @@ class Namespace(models.Model):
             triggers.SpaceOfNamespace(name="space"),
             triggers.BindingFence(name="binding"),
             triggers.NoDelete(name="nodelete"),
+            truths.NamespaceTruth(),
         ]
 
     def __str__(self) -> str:
@@ -101,7 +102,7 @@ class BindingMigration(InNamespace):
     class Meta:
         db_table = "archive_binding_migration"
         indexes: ClassVar = [models.Index(fields=["namespace", "created_at", "id"], name="binding_migration_keyset")]
-        triggers: ClassVar = triggers.of_append_only_memory()
+        triggers: ClassVar = [*triggers.of_append_only_memory(), truths.MigrationTruth()]
 
     def __str__(self) -> str:
         return f"{self.old_policy_revision} to {self.new_policy_revision}"

@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
-from archive import lifecycle, limits, triggers
+from archive import lifecycle, limits, triggers, truths
 from archive.lifecycle import Cause, Reason, State
 from archive.models.columns import CLOCK, InNamespace
 
@@ -26,7 +26,7 @@ class Source(InNamespace):
                 fields=["source_key", "namespace"], opclasses=["text_pattern_ops", "int8_ops"], name="source_named"
             ),
         ]
-        triggers: ClassVar = [*triggers.of_memory(), triggers.NoUpdate(name="append")]
+        triggers: ClassVar = [*triggers.of_memory(), triggers.NoUpdate(name="append"), truths.SourceTruth()]
 
     def __str__(self) -> str:
         return self.source_key
@@ -112,7 +112,7 @@ class Note(InNamespace):
             ),
         ]
         triggers: ClassVar = [
-            *triggers.of_memory(),
+            *triggers.of_memory(spaced=True),
             triggers.SameNamespace(
                 name="same_namespace", names={"source_id": "archive_source", "superseded_by_id": "archive_note"}
             ),
@@ -120,6 +120,7 @@ class Note(InNamespace):
             triggers.NoteText(name="note_text"),
             triggers.LegalEdge(name="note_edge", edges=lifecycle.NOTE_EDGES),
             triggers.NoteHasItsEvent(name="note_event"),
+            truths.NoteTruth(),
         ]
 
     def __str__(self) -> str:
@@ -177,11 +178,12 @@ class LifecycleEvent(InNamespace):
             ),
         ]
         triggers: ClassVar = [
-            *triggers.of_append_only_memory(),
+            *triggers.of_append_only_memory(spaced=True),
             triggers.SameNamespace(
                 name="same_namespace", names={"note_id": "archive_note", "caused_by_note_id": "archive_note"}
             ),
             triggers.EventIsTrue(name="event_true"),
+            truths.EventTruth(),
         ]
 
     def __str__(self) -> str:
@@ -209,6 +211,7 @@ class Flag(InNamespace):
         triggers: ClassVar = [
             *triggers.of_append_only_memory(),
             triggers.SameNamespace(name="same_namespace", names={"note_id": "archive_note"}),
+            truths.FlagTruth(),
         ]
 
     def __str__(self) -> str:

@@ -12,27 +12,26 @@ from lychd.bench.ground import NAMESPACE
 
 Connection = psycopg.Connection[Any]
 
+# Digests, lengths, times and the policy revision are left to the database, which computes them in any case.
 _SOURCES = """
 INSERT INTO archive_source (namespace_id, source_key)
 SELECT %s::bigint, source_key FROM unnest(%s::text[]) AS given (source_key) RETURNING id, source_key
 """
 _NOTES = """
-INSERT INTO archive_note (namespace_id, id, source_id, source_revision, kind, text, text_digest, char_count, byte_count,
-    material_digest, classification, retention_class, admitted_subject, policy_revision, state, lifecycle_version)
-SELECT %s::bigint, id, source, '1', 'note', body, repeat('0', 64), length(body), octet_length(body), repeat('0', 64),
-    'public', 'standard', 'bare', '1', 'candidate', 1
+INSERT INTO archive_note (namespace_id, id, source_id, source_revision, kind, text, classification, retention_class,
+    admitted_subject, state, lifecycle_version)
+SELECT %s::bigint, id, source, '1', 'note', body, 'public', 'standard', 'bare', 'candidate', 1
 FROM unnest(%s::uuid[], %s::bigint[], %s::text[]) AS given (id, source, body)
 """
 _EVENTS = """
 INSERT INTO archive_lifecycle_event (namespace_id, note_id, from_state, to_state, from_version, to_version, cause,
-    subject, policy_revision)
-SELECT %s::bigint, id, %s::text, %s::text, %s::integer, %s::integer + 1, 'explicit', 'bare', '1'
+    subject)
+SELECT %s::bigint, id, %s::text, %s::text, %s::integer, %s::integer + 1, 'explicit', 'bare'
 FROM unnest(%s::uuid[]) AS given (id)
 """
 _REQUESTS = """
-INSERT INTO archive_intake_request (namespace_id, request_id, request_digest, material_digest, note_id, created_note,
-    subject)
-SELECT %s::bigint, request_id, repeat('0', 64), repeat('0', 64), note, true, 'bare'
+INSERT INTO archive_intake_request (namespace_id, request_id, note_id, subject)
+SELECT %s::bigint, request_id, note, 'bare'
 FROM unnest(%s::text[], %s::uuid[]) AS given (request_id, note)
 """
 _MOVE = """

@@ -14,12 +14,13 @@ from uuid import UUID, uuid4
 import psycopg
 from django.conf import settings
 
+from archive import canonical
 from lychd.bench import bare
 from lychd.bench.ground import Ground
 from lychd.bench.ground import bare as bare_connection
 from lychd.evaluation import meaning
 from lychd.scratch import as_owner
-from semantic import limits
+from semantic import limits, truths
 from semantic.embedders import Driver, Embedded, Item, Kind, Measure
 from semantic.leases import Lease
 from semantic.manifest import embed_binding_digest
@@ -201,43 +202,42 @@ _SOURCES: Final = """
 INSERT INTO archive_source (namespace_id, source_key) SELECT %(namespace)s::bigint, 'v-' || note FROM bench_given
 """
 _NOTES: Final = """
-INSERT INTO archive_note (namespace_id, id, source_id, source_revision, kind, text, text_digest, char_count, byte_count,
-    material_digest, classification, retention_class, admitted_subject, policy_revision, state, lifecycle_version)
-SELECT source.namespace_id, given.note, source.id, '1', 'note', 'embedded note', repeat('0', 64), 13, 13,
-    repeat('0', 64), 'public', 'standard', 'bare', '1', 'candidate', 1
+INSERT INTO archive_note (namespace_id, id, source_id, source_revision, kind, text, classification, retention_class,
+    admitted_subject, state, lifecycle_version)
+SELECT source.namespace_id, given.note, source.id, '1', 'note', 'embedded note', 'public', 'standard', 'bare',
+    'candidate', 1
 FROM bench_given AS given
 JOIN archive_source AS source ON source.namespace_id = %(namespace)s::bigint AND source.source_key = 'v-' || given.note
 """
 _EVENTS: Final = """
 INSERT INTO archive_lifecycle_event (namespace_id, note_id, from_state, to_state, from_version, to_version, cause,
-    subject, policy_revision)
+    subject)
 SELECT %(namespace)s::bigint, note, %(start)s::text, %(end)s::text, %(version)s::integer, %(version)s::integer + 1,
-    'explicit', 'bare', '1'
+    'explicit', 'bare'
 FROM bench_given AS given WHERE NOT eligible OR %(all)s::boolean
 """
 _MOVED: Final = """
 UPDATE archive_note SET state = %(end)s::text, lifecycle_version = lifecycle_version + 1
 FROM bench_given AS given WHERE archive_note.id = given.note AND (NOT given.eligible OR %(all)s::boolean)
 """
-_PREPARED: Final = """
+_PREPARED: Final = f"""
 INSERT INTO semantic_derivation (id, namespace_id, generation_id, note_id, chunk, source_key, source_revision,
     text_digest, note_lifecycle_version, state, attempt, row_version, dimensions)
 SELECT derivation, %(namespace)s::bigint, %(generation)s::uuid, note, 'whole-note', 'v-' || note, '1',
-    repeat('0', 64), 2, 'prepared', 0, 1, %(dimensions)s::integer
+    '{canonical.text_digest("embedded note")}', 2, 'prepared', 0, 1, %(dimensions)s::integer
 FROM bench_given AS given
-"""
+"""  # noqa: S608 - a digest of ours
 CLAIMED: Final = """
 UPDATE semantic_derivation SET state = 'running', attempt = attempt + 1, row_version = row_version + 1,
     attempt_token = gen_random_uuid(), claimed_at = statement_timestamp(),
     deadline = statement_timestamp() + interval '60 seconds'
 FROM bench_given AS given WHERE semantic_derivation.id = given.derivation
 """
-COMPLETED: Final = """
+COMPLETED: Final = f"""
 UPDATE semantic_derivation SET state = 'complete', row_version = row_version + 1, attempt_token = NULL,
-    claimed_at = NULL, deadline = NULL, vector = given.vector, vector_digest = repeat('0', 64),
-    l2_norm = vector_norm(given.vector), receipt = '{}', settled_at = clock_timestamp()
+    claimed_at = NULL, deadline = NULL, {truths.completion("given.vector", "statement_timestamp()")}
 FROM bench_given AS given WHERE semantic_derivation.id = given.derivation
-"""
+"""  # noqa: S608 - columns of ours
 # The owner makes them: the serving role makes no tables, not even for itself.
 _TABLES: Final = f"""
 CREATE TABLE {PLAIN} (note_id uuid NOT NULL, eligible boolean NOT NULL, vector vector({DIMENSIONS}) NOT NULL);

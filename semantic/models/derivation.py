@@ -10,7 +10,7 @@ from pgvector.django import VectorField
 from archive import triggers as archive_triggers
 from archive.models import Note
 from archive.models.columns import CLOCK, InNamespace
-from semantic import limits, triggers
+from semantic import limits, triggers, truths
 from semantic.lifecycle import EDGES, Invalidation, State
 from semantic.models.generation import Generation
 
@@ -129,6 +129,7 @@ class Derivation(InNamespace):
             triggers.DerivationIdentity(name="derivation_identity"),
             triggers.DerivationEdge(name="derivation_edge", edges=EDGES),
             triggers.DerivationDone(name="derivation_zdone"),
+            truths.DerivationTruth(),
         ]
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from archive import triggers as archive_triggers
 from archive.models.columns import CLOCK, InNamespace
-from semantic import triggers
+from semantic import triggers, truths
 from semantic.lifecycle import GenerationState
 
 
@@ -44,6 +44,7 @@ class Generation(InNamespace):
             *archive_triggers.of_memory(),
             triggers.GenerationFence(name="generation"),
             triggers.InvalidateGeneration(name="invalidate"),
+            truths.GenerationTruth(),
         ]
 
     def __str__(self) -> str:

@@ -160,7 +160,7 @@ def test_a_server_that_quotes_details_would_have_told(told, all_seeing):
     quiet = Canary.sentence("the same under the settings of this server")
     for canary, verbosity in ((quiet, None), (control, "default")):
         with pytest.raises(psycopg.errors.CheckViolation) as refusal:
-            _insert_too_short(all_seeing, canary, verbosity)
+            _insert_secret(all_seeing, canary, verbosity)
         # The driver is told in either case: that is why the data layer strips its errors.
         assert canary.found_in(str(refusal.value))
     log = sinks.server_log()
@@ -168,16 +168,15 @@ def test_a_server_that_quotes_details_would_have_told(told, all_seeing):
     assert not quiet.found_in(log)
 
 
-def _insert_too_short(connection: "psycopg.Connection[Any]", canary: Canary, verbosity: str | None) -> None:
+def _insert_secret(connection: "psycopg.Connection[Any]", canary: Canary, verbosity: str | None) -> None:
     with connection.transaction():
         connection.execute("SELECT 1 FROM archive_namespace FOR UPDATE")
         if verbosity:
             connection.execute("SELECT set_config('log_error_verbosity', %s, true)", [verbosity])
         connection.execute(
             "INSERT INTO archive_note (id, namespace_id, source_id, source_revision, state, lifecycle_version, kind,"
-            " text, text_digest, char_count, byte_count, material_digest, classification, retention_class,"
-            " admitted_subject, policy_revision) SELECT gen_random_uuid(), namespace_id, id, 'control', 'candidate', 1,"
-            " 'note', %s, '', 0, 0, '', 'public', 'standard', 'alice', 'policy-1' FROM archive_source LIMIT 1",
+            " text, classification, retention_class, admitted_subject) SELECT gen_random_uuid(), namespace_id, id,"
+            " 'control', 'candidate', 1, 'note', %s, 'secret', 'standard', 'alice' FROM archive_source LIMIT 1",
             [canary.text],
         )
 
@@ -226,9 +225,18 @@ def test_one_layer_below_the_errors_do_carry_it(told):
     with transaction.atomic():
         namespace = Namespace.objects.select_for_update().get()
         source = Source.objects.filter(namespace=namespace).first()
+        # The database fills in what is left out, and quotes the row where a constraint refuses it.
+        filled = dict.fromkeys(("char_count", "byte_count", "text_digest", "material_digest", "policy_revision"))
         with pytest.raises(DatabaseError) as refusal, transaction.atomic():
             Note.objects.create(
-                id=uuid4(), namespace=namespace, source=source, text=canary.text, char_count=0, byte_count=0
+                id=uuid4(),
+                namespace=namespace,
+                source=source,
+                source_revision="control",
+                text=canary.text,
+                classification="secret",
+                admitted_subject="alice",
+                **filled,
             )
     assert canary.found_in(sinks.everything_said_by(refusal.value))
 

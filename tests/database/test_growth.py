@@ -55,6 +55,10 @@ def plans(django_db_setup: None, django_db_blocker: Any) -> dict[str, list[dict[
     with django_db_blocker.unblock(), flushing.as_owner() as owner:
         try:
             _, many = lists.filled(SCALE, lambda *_: None)
+            # Rows of a commit that is not on the disk yet are visible to all, and no page says so.
+            owner.execute("SET synchronous_commit = on")
+            owner.execute("SELECT pg_logical_emit_message(true, 'tests', '')")
+            owner.execute("RESET synchronous_commit")
             owner.execute("VACUUM (ANALYZE)")
             read = {name: _nodes(act) for name, act in lists.addresses(many)}
             with copies.hidden(["recall_missed"]):

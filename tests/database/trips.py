@@ -5,6 +5,7 @@ Statements run as the serving role with the garden and the meadow held, unless a
 
 from dataclasses import dataclass
 
+from archive.bindings import Binding
 from archive.lifecycle import NOTE_EDGES, State
 
 
@@ -49,13 +50,16 @@ def move(row: str, state: State, step: int = 1, text: str = "text") -> str:
     )
 
 
-def event_of(row: str, start: str = "old.from_state", end: str = "n.state") -> str:
+def event_of(
+    row: str, start: str = "old.from_state", end: str = "n.state", *, cause: str | None = None, by: str = "alice"
+) -> str:
     """Record the step that the row has just made."""
+    kind = "explicit" if cause is None else "superseded"
     return (
         "INSERT INTO archive_lifecycle_event (namespace_id, note_id, from_state, to_state, from_version, to_version,"
-        " cause, subject, policy_revision)"
-        f" SELECT n.namespace_id, n.id, {start}, {end}, n.lifecycle_version - 1, n.lifecycle_version, 'explicit',"
-        " 'alice', 'policy-1' FROM archive_note n"
+        " cause, caused_by_note_id, subject)"
+        f" SELECT n.namespace_id, n.id, {start}, {end}, n.lifecycle_version - 1, n.lifecycle_version, '{kind}',"
+        f" {cause or 'NULL::uuid'}, '{by}' FROM archive_note n"
         " LEFT JOIN LATERAL (SELECT to_state AS from_state FROM archive_lifecycle_event e WHERE e.note_id = n.id"
         f" ORDER BY to_version DESC LIMIT 1) old ON true WHERE n.id = %({row})s"
     )
@@ -64,9 +68,9 @@ def event_of(row: str, start: str = "old.from_state", end: str = "n.state") -> s
 def _born(*, state: str = "'candidate'", version: str = "1", source: str = "%(roses)s", text: str = "'Fresh.'") -> str:
     return (
         "INSERT INTO archive_note (id, namespace_id, source_id, source_revision, kind, state, lifecycle_version, text,"
-        " text_digest, char_count, byte_count, material_digest, classification, retention_class, admitted_subject,"
-        f" policy_revision) VALUES (%(fresh)s, %(garden)s, {source}, 'fresh', 'note', {state}, {version}, {text},"
-        " 'digest', 6, 6, 'digest', 'public', 'standard', 'alice', 'policy-1')"
+        " classification, retention_class, admitted_subject)"
+        f" VALUES (%(fresh)s, %(garden)s, {source}, 'fresh', 'note', {state}, {version}, {text},"
+        " 'public', 'standard', 'alice')"
     )
 
 
@@ -107,6 +111,11 @@ _SUPERSEDED = (
     f"{_ARCHIVING}, state_changed_at = now(), archived_at = now(), superseded_by_id = %(candidate)s"
     " WHERE id = %(promoted)s"
 )
+_SUPERSEDING = (
+    event_of("promoted", cause="%(candidate)s"),
+    move("candidate", State.PROMOTED),
+    event_of("candidate"),
+)
 _REVOKED_AND_SUPERSEDED = (
     "UPDATE archive_note SET state = 'revoked', lifecycle_version = lifecycle_version + 1, text = NULL,"
     " superseded_by_id = %(promoted)s WHERE id = %(candidate)s"
@@ -127,7 +136,7 @@ _NOTE_IDENTITY: list[Case] = [
         *(f"{_ARCHIVING}, {name} = now() WHERE id = %(promoted)s" for name in ("promoted_at", "revoked_at")),
         _REVOKED_AND_SUPERSEDED,
     ),
-    Pass((_SUPERSEDED, event_of("promoted"))),
+    Pass((_SUPERSEDED, *_SUPERSEDING)),
 ]
 
 _NOTE_TEXT: list[Case] = [
@@ -192,6 +201,9 @@ _NOTE_EDGE: list[Case] = [
 _NOTE_EVENT: list[Case] = [
     *_each("LY003", "note_without_event", _born(), move("promoted", State.ARCHIVED), move("promoted", State.REVOKED)),
     Trip("LY003", "note_without_event", (_born(), event_of("fresh", start="'promoted'"))),
+    # By another than whoever took it in, and without the successor that the note names.
+    Trip("LY003", "note_without_event", (_born(), event_of("fresh", start="NULL", by="bob"))),
+    Trip("LY003", "note_without_event", (_SUPERSEDED, event_of("promoted"))),
     Trip("LY003", "note_without_event", (move("promoted", State.ARCHIVED), event_of("promoted", start="'candidate'"))),
     # Two steps in one transaction need two events.
     Trip(
@@ -216,7 +228,7 @@ _NOTE_SAME_NAMESPACE: list[Case] = [
         _born(source="987654321"),
         f"{_ARCHIVING}, superseded_by_id = %(clover)s WHERE id = %(promoted)s",
     ),
-    Pass((f"{_ARCHIVING}, superseded_by_id = %(candidate)s WHERE id = %(promoted)s", event_of("promoted"))),
+    Pass((f"{_ARCHIVING}, superseded_by_id = %(candidate)s WHERE id = %(promoted)s", *_SUPERSEDING)),
 ]
 
 # --- events, flags, requests -----------------------------------------------------------------------------------------
@@ -246,6 +258,8 @@ _EVENT_TRUE: list[Case] = [
         (_event("%(promoted)s", 3, "revoked"), move("promoted", State.ARCHIVED)),
     ),
     Pass((move("promoted", State.ARCHIVED), _event("%(promoted)s", 3, "archived"))),
+    # A cause that was not promoted in this transaction, though the note names it too.
+    Trip("LY003", "event_cause", (_SUPERSEDED, event_of("promoted", cause="%(candidate)s"))),
     # The event may be told before the step that it tells of; both are there at the commit.
     Pass((_event("%(promoted)s", 3, "archived"), move("promoted", State.ARCHIVED))),
 ]
@@ -263,21 +277,20 @@ _EVENT_SAME_NAMESPACE: list[Case] = [
         "other_namespace",
         (move("promoted", State.ARCHIVED), _event("%(promoted)s", 3, "archived", cause="%(clover)s")),
     ),
-    Pass((move("promoted", State.ARCHIVED), _event("%(promoted)s", 3, "archived", cause="%(candidate)s"))),
+    Pass((_SUPERSEDED, *_SUPERSEDING)),
 ]
 
 
 def _flag(note: str) -> str:
     return (
-        "INSERT INTO archive_flag (namespace_id, note_id, lifecycle_version, subject, reason)"
-        f" VALUES (%(garden)s, {note}, 1, 'bob', 'wrong')"
+        f"INSERT INTO archive_flag (namespace_id, note_id, subject, reason) VALUES (%(garden)s, {note}, 'bob', 'wrong')"
     )
 
 
 def _request(note: str) -> str:
     return (
-        "INSERT INTO archive_intake_request (namespace_id, note_id, request_id, request_digest, material_digest,"
-        f" created_note, subject) VALUES (%(garden)s, {note}, 'fresh', 'digest', 'digest', false, 'alice')"
+        "INSERT INTO archive_intake_request (namespace_id, note_id, request_id, subject)"
+        f" VALUES (%(garden)s, {note}, 'fresh', 'alice')"
     )
 
 
@@ -294,15 +307,15 @@ def _setting(name: str, key: str = "garden") -> str:
 
 def _migration(key: str = "garden", *, owner: str = "estate", policy: str = "policy-9", words: str = "simple") -> str:
     return (
-        "INSERT INTO archive_binding_migration (id, namespace_id, old_owner, new_owner, old_policy_revision,"
-        " new_policy_revision, old_text_configuration, new_text_configuration, old_binding_digest, new_binding_digest,"
-        f" actor_subject, reason) VALUES (%(fresh)s, %({key})s, 'estate', '{owner}', 'policy-1', '{policy}', 'simple',"
-        f" '{words}', 'old', 'new', 'otto', 'why')"
+        "INSERT INTO archive_binding_migration (id, namespace_id, new_owner, new_policy_revision,"
+        " new_text_configuration, actor_subject, reason)"
+        f" VALUES (%(fresh)s, %({key})s, '{owner}', '{policy}', '{words}', 'otto', 'why')"
     )
 
 
-_REBOUND = _namespace("policy_revision = 'policy-9', binding_digest = 'new'")
-_REWORDED = _namespace("policy_revision = 'policy-9', binding_digest = 'new', text_configuration = 'english'")
+_MOVED = f"policy_revision = 'policy-9', binding_digest = '{Binding('garden', 'estate', 'policy-9').digest}'"
+_REBOUND = _namespace(_MOVED)
+_REWORDED = _namespace(f"{_MOVED}, text_configuration = 'english'")
 
 
 def _also(assignments: str, update: str) -> str:
@@ -377,7 +390,7 @@ _BINDING: list[Case] = [
         (_setting("lexical_rebuild", "meadow"), _namespace("lexer_fingerprint = 'x'")),
     ),
     Pass((_setting("lexical_rebuild"), _namespace("lexical_state = 'rebuilding'"))),
-    Pass((_setting("lexical_rebuild"), _namespace("lexer_fingerprint = 'other'"))),
+    Pass((_setting("lexical_rebuild"), _namespace("lexer_fingerprint = archive_lexer_fingerprint('simple')"))),
 ]
 
 # --- the host --------------------------------------------------------------------------------------------------------

@@ -113,6 +113,20 @@ def without_triggers(owner: Connection, *tables: str) -> None:
         owner.execute(sql.SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(sql.Identifier(table)))
 
 
+# What the database fills in where nothing is said; of a copy it would be another row's.
+MADE = {
+    "archive_source": ("created_at",),
+    "archive_note": ("created_at", "state_changed_at", "material_digest"),
+    "archive_lifecycle_event": ("created_at",),
+    "archive_flag": ("created_at", "lifecycle_version"),
+    "archive_intake_request": ("created_at", "request_digest", "created_note"),
+    "archive_namespace": ("created_at", "binding_digest"),
+    "archive_binding_migration": (
+        *("created_at", "old_owner", "old_policy_revision", "old_text_configuration"),
+        *("old_binding_digest", "new_binding_digest"),
+    ),
+}
+
 Deed = str | sql.Composed | sql.SQL | Callable[[Connection], object]
 
 
@@ -139,18 +153,25 @@ def settle(connection: Connection) -> None:
     connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
 
-def write_again(connection: Connection, table: str, where: str, world: World, changes: dict[str, Any]) -> int:
-    """Insert a copy of one row that differs in some columns; counters count on, a UUID key gets a fresh one."""
+def write_again(
+    connection: Connection, table: str, where: str, world: World, changes: dict[str, Any], *, fenced: bool = True
+) -> int:
+    """Insert a copy of one row that differs in some columns; counters count on, a UUID key gets a fresh one.
+
+    Behind the fences, what the database makes is left to it.
+    """
     columns = [
         sql.Identifier(name)
         for (name,) in connection.execute(
             "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"
-            " AND attidentity = '' ORDER BY attnum",
-            [table],
+            " AND (attidentity = '' OR attname = ANY (%s)) ORDER BY attnum",
+            [table, list(changes)],
         )
     ]
     if table == "archive_recall":
-        changes = {**_receipt_again(connection, changes), **changes}
+        changes = {**receipt_again(connection, changes), **changes}
+    if fenced:
+        changes = {**dict.fromkeys(MADE.get(table, ())), **changes}
     kept = {name: world.names.get(value[1:], value) if _refers(value) else value for name, value in changes.items()}
     statement = sql.SQL(
         "INSERT INTO {0} ({3}) SELECT {3} FROM (SELECT (jsonb_populate_record(old, {1}::jsonb)).* FROM {0} AS old"
@@ -164,7 +185,7 @@ def write_again(connection: Connection, table: str, where: str, world: World, ch
     return connection.execute(statement, world.names).rowcount
 
 
-def _receipt_again(connection: Connection, changes: dict[str, Any]) -> dict[str, Any]:
+def receipt_again(connection: Connection, changes: dict[str, Any]) -> dict[str, Any]:
     """What the row of a receipt repeats, once the receipt has this identity and the clock of this transaction."""
     found = connection.execute("SELECT receipt, clock_timestamp() FROM archive_recall LIMIT 1").fetchone()
     assert found

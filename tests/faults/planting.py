@@ -225,6 +225,25 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """Other words in the rule of one table, where several rules have one name."""
+
+    table: str
+    name: str
+    old: str
+    new: str
+    times: int = 1
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        with flushing.as_owner() as owner:
+            _, _, definition, _ = _trigger(owner, self.table, self.name)
+            wrong = _replaced(definition, self.old, self.new, self.name, self.times)
+            with _swapped(owner, sql.SQL(wrong), sql.SQL(definition)):
+                yield
+
+
+@dataclass(frozen=True)
 class Privilege:
     """A privilege on a table that the serving role should not have."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.faults import meaning
-from tests.faults.planting import Code, Constant, Constraint, Fault, Function, Gutted, Privilege, Together, Value
+from tests.faults.planting import Code, Constant, Constraint, Fault, Function, Gutted, Privilege, Rule, Together, Value
 
 LOOSE: Final = "__import__('tests.faults.loose').faults.loose."
 
@@ -45,21 +45,35 @@ SHARED_RULES: Final = {
 }
 OWN_RULE: Final = "test_a_trigger_refuses_what_breaks_its_rule_and_nothing_beside_it[{table}-{rule}-*"
 
+# Of each table whose rows say something of themselves, a column by which it is noticed that nobody checks them.
+TRUTHS: Final = {
+    "archive_binding_migration": "new_binding_digest",
+    "archive_flag": "lifecycle_version",
+    "archive_intake_request": "request_digest",
+    "archive_lifecycle_event": "id",
+    "archive_namespace": "binding_digest",
+    "archive_note": "text_digest",
+    "archive_source": "created_at",
+    "lychd_binding_history": "namespace_key",
+}
+STEPS: Final = "tests/database/test_truths.py::test_a_step_says_nothing_false_of_itself*"
+FOREIGN: Final = "tests/database/test_truths.py::test_a_foreign_value_is_refused_by_name_or_has_no_effect[{}-{}]"
+
 RULES: Final = {
-    "archive_binding_migration": ("a_nslock", "space", "nodelete", "append"),
-    "archive_flag": ("a_nslock", "space", "nodelete", "append", "same_namespace"),
-    "archive_intake_request": ("a_nslock", "space", "nodelete", "append", "same_namespace"),
-    "archive_lifecycle_event": ("a_nslock", "space", "nodelete", "append", "event_true", "same_namespace"),
+    "archive_binding_migration": ("a_nslock", "space", "nodelete", "append", "truth"),
+    "archive_flag": ("a_nslock", "space", "nodelete", "append", "same_namespace", "truth"),
+    "archive_intake_request": ("a_nslock", "nodelete", "append", "same_namespace", "truth"),
+    "archive_lifecycle_event": ("a_nslock", "nodelete", "append", "event_true", "same_namespace", "truth"),
     "archive_memory_space": ("nodelete",),
-    "archive_namespace": ("space", "binding", "nodelete"),
+    "archive_namespace": ("space", "binding", "nodelete", "truth"),
     "archive_note": (
-        *("a_nslock", "space", "nodelete", "note_identity", "note_text", "note_edge", "note_event", "postings"),
-        "same_namespace",
+        *("a_nslock", "nodelete", "note_identity", "note_text", "note_edge", "note_event", "postings"),
+        *("same_namespace", "truth"),
     ),
     "archive_recall": ("a_nslock", "space", "nodelete", "append", "truth"),
-    "archive_source": ("a_nslock", "space", "nodelete", "append"),
+    "archive_source": ("a_nslock", "space", "nodelete", "append", "truth"),
     "lychd_binding": ("nodelete", "history"),
-    "lychd_binding_history": ("append", "nodelete"),
+    "lychd_binding_history": ("append", "nodelete", "truth"),
     "lychd_grant": ("grant", "nodelete"),
     "lychd_principal": ("principal", "nodelete"),
     "lychd_token": ("token", "nodelete"),
@@ -94,11 +108,15 @@ def triggers() -> Iterator[Fault]:
     """Each trigger of the catalogue made to do nothing."""
     for table, rules in RULES.items():
         for rule in rules:
-            tests = SHARED_RULES.get(rule, (OWN_RULE,))
+            tests = tuple(
+                TRIGGERS + test.format(table=table, rule=rule) for test in SHARED_RULES.get(rule, (OWN_RULE,))
+            )
+            if rule == "truth" and table in TRUTHS:
+                tests = (FOREIGN.format(table, TRUTHS[table]),)
             yield Fault(
                 f"trigger {table}.{rule}",
                 Gutted(table, rule),
-                tuple(TRIGGERS + test.format(table=table, rule=rule) for test in tests),
+                tests,
                 (f"trigger {table}.{rule}",),
             )
 
@@ -137,6 +155,39 @@ DATABASE: Final = (
             ("UPDATE", "archive_corpus"),
             ("DELETE", "lychd_grant"),
         )
+    ),
+    Fault(
+        "truth: an event keeps the number that it brings",
+        Rule("archive_lifecycle_event", "truth", "NEW.id := nextval('public.archive_lifecycle_event_id_seq');", ""),
+        (
+            FOREIGN.format("archive_lifecycle_event", "id"),
+            "tests/database/test_truths.py::test_a_number_drawn_early_is_not_the_number_of_an_event",
+        ),
+    ),
+    Fault(
+        "truth: a step is of any time",
+        Rule("archive_note", "truth", "IF NEW.state_changed_at NOT", "IF false AND NEW.state_changed_at NOT", 2),
+        (STEPS,),
+    ),
+    Fault(
+        "truth: a note is superseded by one of another source",
+        Rule("archive_note", "truth", "AND n.source_id = NEW.source_id AND n.id <> NEW.id", ""),
+        (STEPS,),
+    ),
+    Fault(
+        "truth: a text may show nothing",
+        Rule("archive_note", "truth", "IF NEW.text !~", "IF false AND NEW.text !~"),
+        (FOREIGN.format("archive_note", "text"),),
+    ),
+    Fault(
+        "truth: any binding may be named",
+        Rule("archive_note", "truth", "IF NEW.policy_revision <>", "IF false AND NEW.policy_revision <>"),
+        (FOREIGN.format("archive_note", "policy_revision"),),
+    ),
+    Fault(
+        "truth: any request may say that it made the note",
+        Rule("archive_intake_request", "truth", "IF NEW.created_note <>", "IF false AND NEW.created_note <>"),
+        (FOREIGN.format("archive_intake_request", "created_note"),),
     ),
     Fault(
         "postings: words stay when a note leaves",

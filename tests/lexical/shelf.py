@@ -22,12 +22,10 @@ def retained(key: str, configuration: str = "simple") -> Namespace:
     """A namespace row, as the first intake would have made it."""
     with host_write():
         rows(
-            "INSERT INTO archive_namespace (key, profile, owner, policy_revision, binding_digest, classification,"
-            " text_configuration, lexical_state, lexer_fingerprint, row_version)"
-            " VALUES (%s, 'local-public-notes@1', 'alice', '1', repeat('0', 64), 'public', %s::text, 'ready',"
-            " archive_lexer_fingerprint(%s::text::regconfig), 1)",
+            "INSERT INTO archive_namespace (key, profile, owner, policy_revision, classification, text_configuration,"
+            " lexical_state, row_version)"
+            " VALUES (%s, 'local-public-notes@1', 'alice', '1', 'public', %s::text, 'ready', 1)",
             key,
-            configuration,
             configuration,
         )
     return Namespace.objects.get(key=key)
@@ -46,12 +44,11 @@ def admitted(
             ids,
         )
         rows(
-            "INSERT INTO archive_note (namespace_id, id, source_id, source_revision, kind, text, text_digest,"
-            " char_count, byte_count, material_digest, classification, retention_class, admitted_subject,"
-            " policy_revision, state, lifecycle_version)"
+            # Digests, lengths, times and the policy revision are the database's to fill in.
+            "INSERT INTO archive_note (namespace_id, id, source_id, source_revision, kind, text, classification,"
+            " retention_class, admitted_subject, state, lifecycle_version)"
             " SELECT source.namespace_id, given.id, source.id, '1', 'note', given.body,"
-            " encode(sha256(convert_to(given.body, 'UTF8')), 'hex'), length(given.body), octet_length(given.body), '',"
-            " 'public', 'standard', 'alice', '1', 'candidate', 1"
+            " 'public', 'standard', 'alice', 'candidate', 1"
             " FROM unnest(%s::uuid[], %s::text[]) WITH ORDINALITY AS given (id, body, place)"
             " JOIN archive_source AS source"
             "   ON source.namespace_id = %s::bigint AND source.source_key = given.id::text"

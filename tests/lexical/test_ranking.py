@@ -163,7 +163,7 @@ def test_min_rank_is_inclusive():
 def test_ties_go_by_uuid_and_not_by_age():
     garden = shelf.retained("garden")
     # The youngest note, with the highest number, has the smallest UUID.
-    ids = shelf.promoted(garden, ["roses"] * 300, lambda place: UUID(int=2**100 - place))
+    ids = shelf.promoted(garden, ["roses"] * 300, lambda place: UUID(int=2**100 - place, version=4))
     shelf.promoted(garden, ["bread"] * 10)
     assert ids_of(ranked(garden, "roses", top_k=20)) == sorted(ids)[:20]
     best = shelf.promoted(garden, ["roses roses"])

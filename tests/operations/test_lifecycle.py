@@ -94,8 +94,8 @@ def test_each_step_in_raw_sql_is_taken_or_refused_by_the_database(alice, request
             )
             connection.execute(
                 "INSERT INTO archive_lifecycle_event (namespace_id, note_id, from_state, to_state, from_version,"
-                " to_version, cause, subject, policy_revision, created_at)"
-                " SELECT namespace_id, id, %s, %s, %s, %s, 'explicit', 'sql', '1', clock_timestamp()"
+                " to_version, cause, subject, created_at)"
+                " SELECT namespace_id, id, %s, %s, %s, %s, 'explicit', 'sql', clock_timestamp()"
                 " FROM archive_note WHERE id = %s",
                 [start.value, end.value, version - 1, version, note.id],
             )

@@ -193,16 +193,14 @@ def test_one_step_at_a_time_leads_to_the_same_schema(empty, suite):
 
 
 _NAMESPACE = (
-    "INSERT INTO archive_namespace (key, profile, owner, policy_revision, binding_digest, classification,"
-    " text_configuration, lexical_state, lexer_fingerprint, row_version)"
-    " VALUES ('garden', 'p', 'o', 'v', 'd', 'public', 'simple', 'ready', 'f', 1)"
+    "INSERT INTO archive_namespace (key, profile, owner, policy_revision, classification, text_configuration,"
+    " lexical_state, row_version) VALUES ('garden', 'local-public-notes@1', 'o', 'v', 'public', 'simple', 'ready', 1)"
 )
 _SOURCE = "INSERT INTO archive_source (namespace_id, source_key) SELECT id, 'roses' FROM archive_namespace"
 _NOTE = (
     "INSERT INTO archive_note (id, namespace_id, source_id, source_revision, kind, state, lifecycle_version, text,"
-    " text_digest, char_count, byte_count, material_digest, classification, retention_class, admitted_subject,"
-    " policy_revision) SELECT gen_random_uuid(), namespace_id, id, '1', 'note', 'candidate', 1, 'Roses want sun.', 'd',"
-    " 1, 1, 'd', 'public', 'standard', 'alice', 'v' FROM archive_source"
+    " classification, retention_class, admitted_subject) SELECT gen_random_uuid(), namespace_id, id, '1', 'note',"
+    " 'candidate', 1, 'Roses want sun.', 'public', 'standard', 'alice' FROM archive_source"
 )
 _PROMOTED = "UPDATE archive_note SET state = 'promoted', lifecycle_version = 2"
 

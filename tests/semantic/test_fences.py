@@ -14,6 +14,7 @@ from psycopg import sql
 from archive.lifecycle import State as NoteState
 from archive.operations import host
 from archive.operations.transition import archive
+from semantic import truths
 from semantic.lifecycle import EDGES, State
 from semantic.operations.attempts import Attempt, run_attempt
 from semantic.operations.generations import register, retire
@@ -35,8 +36,8 @@ CLAIM = (
     " FROM (SELECT clock_timestamp() AS now) c"
 )
 DONE = (
-    f"state = 'complete', {STEP}, {NOTHING}, vector = %(unit)s::vector, vector_digest = 'd', l2_norm = 1,"
-    " receipt = '{}'"
+    f"state = 'complete', {STEP}, {NOTHING}, l2_norm = 1,"
+    f" {truths.completion('%(unit)s::vector', 'statement_timestamp()')}"
 )
 CLEARED = "vector = NULL, vector_digest = NULL, l2_norm = NULL"
 INTO: dict[State, str] = {
@@ -200,8 +201,8 @@ def registered(**columns: str) -> str:
         "id": "gen_random_uuid()",
         "namespace_id": "%(garden)s",
         "reference": "'new'",
-        "manifest": """'{"reference": "new", "dimensions": 1024}'""",
-        "manifest_digest": "'new'",
+        "manifest": """(SELECT jsonb_set(manifest, '{reference}', '"new"') FROM semantic_generation"""
+        " WHERE id = %(active)s)",
         "dimensions": "1024",
         "state": "'active'",
         "version": "1",
@@ -305,6 +306,9 @@ TRIPS: list[tuple[str, str, str, tuple[str, ...]]] = [
         (change("running", DONE.replace("l2_norm = 1", "l2_norm = 0.9995")),),
     ),
     ("same_namespace", "LY001", "other_namespace", (born(generation_id="%(elsewhere)s"),)),
+    # tests/semantic/test_truths.py has every column.
+    ("truth", "LY012", "generation_digest", (registered(manifest_digest="repeat('0', 64)"),)),
+    ("truth", "LY012", "derivation_digest", (change("running", f"{DONE}, vector_digest = repeat('0', 64)"),)),
 ]
 
 PASSES: list[tuple[str, tuple[str, ...]]] = [
@@ -351,7 +355,8 @@ def test_every_column_belongs_to_the_identity_or_moves_with_an_attempt(as_owner,
 def test_an_expired_attempt_cannot_be_completed_and_can_be_taken_again(as_owner, world):
     aged = "claimed_at = claimed_at - interval '61 seconds', deadline = deadline - interval '61 seconds'"
     with held(as_owner, world):
-        _switch_off(as_owner, "semantic_derivation", "derivation_edge")
+        for rule in ("derivation_edge", "truth"):
+            _switch_off(as_owner, "semantic_derivation", rule)
         as_owner.execute(change("running", aged).encode(), world)
         as_owner.execute(sql.SQL("ALTER TABLE semantic_derivation ENABLE TRIGGER USER"))
         with pytest.raises(psycopg.Error) as no, as_owner.transaction():
@@ -578,13 +583,13 @@ CHECKS: dict[str, tuple[str, ...]] = {
     ),
     "coverage_complete_not_negative": ("UPDATE semantic_coverage SET complete = -1",),
 }
-_SPACE = {"space_id": "gen_random_uuid()", "space_generation": "1"}
+_SPACE = {"space_id": "gen_random_uuid()", "space_generation": "1", "registered_at": "now()"}
 UNIQUES: dict[str, str] = {
-    "generation_reference_once": registered(reference="'notes-1'", **_SPACE),
+    "generation_reference_once": registered(reference="'notes-1'", manifest_digest="'new'", **_SPACE),
     "generation_manifest_once": registered(
         manifest_digest="(SELECT manifest_digest FROM semantic_generation WHERE id = %(active)s)", **_SPACE
     ),
-    "generation_dimensions": registered(id="%(active)s", **_SPACE),
+    "generation_dimensions": registered(id="%(active)s", manifest_digest="'new'", **_SPACE),
     "derivation_once": born(
         note_id="(SELECT note_id FROM semantic_derivation WHERE id = %(prepared)s)", space_id="gen_random_uuid()",
         space_generation="1", prepared_at="now()",
