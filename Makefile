@@ -68,7 +68,7 @@ test-models: .venv/.dev .venv/.models  ## the tests that embed with real weights
 	$(BIN)/python -m pytest -m models
 
 test-browser: .venv/.browser  ## the pages in a real Chromium, with axe-core
-	$(BIN)/python -m pytest -n 2 -m browser tests/browser
+	$(BIN)/python -m pytest -m browser tests/browser
 
 screenshots: .venv/.browser  ## a picture of every page, light and dark, wide and phone, in build/screenshots
 	$(BIN)/python -m tests.browser.screenshots build/screenshots
