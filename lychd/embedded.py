@@ -451,15 +451,8 @@ def _provide(state: Path) -> None:
 
     for role, rights in ((OWNER_ROLE, "CREATEDB"), (SERVING_ROLE, "NOCREATEDB")):
         if not _ask(state, "SELECT 1 FROM pg_roles WHERE rolname = %s", role):
-            _as_superuser(
-                state,
-                "postgres",
-                [
-                    sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEROLE NOBYPASSRLS {}").format(
-                        sql.Identifier(role), sql.SQL(rights)
-                    )
-                ],
-            )
+            made = sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEROLE NOBYPASSRLS {}")
+            _as_superuser(state, "postgres", [made.format(sql.Identifier(role), sql.SQL(rights))])
     # What is looked up outside a transaction - who asks, and what they may - has no time-outs of its own.
     waiting = sql.SQL("ALTER ROLE {} SET lock_timeout = '2s'").format(sql.Identifier(SERVING_ROLE))
     _as_superuser(state, "postgres", [waiting])

@@ -5,6 +5,7 @@ say so, in the memory of the one process that embeds, which keeps a lock so that
 other's fallback: a broker that does not answer refuses (0.14, 5.15).
 """
 
+import contextlib
 import fcntl
 import os
 import threading
@@ -39,8 +40,10 @@ def take() -> Lease:
 def free() -> bool:
     """Say whether one could be taken just now, and take none; raises `CoordinationUnavailable` without an answer."""
     if in_memory():
-        with _guard:
-            return _alone is not None and _alone[0] == os.getpid() and len(_held) < settings.LYCHD_EMBED_LEASES
+        with _guard, contextlib.suppress(LeaseUnavailable):
+            _require_room()
+            return True
+        return False
     return _run(settings.LYCHD_COORDINATION_URL, _FREE, str(settings.LYCHD_EMBED_LEASES))
 
 
@@ -73,6 +76,12 @@ def _be_alone() -> None:
     _alone = (os.getpid(), descriptor)
 
 
+def _require_room() -> None:
+    _be_alone()
+    if len(_held) >= settings.LYCHD_EMBED_LEASES:
+        raise LeaseUnavailable
+
+
 @dataclass(frozen=True, slots=True)
 class _ProcessLease:
     owner: str
@@ -86,9 +95,7 @@ class _ProcessLease:
 
 def _take_from_process() -> Lease:
     with _guard:
-        _be_alone()
-        if len(_held) >= settings.LYCHD_EMBED_LEASES:
-            raise LeaseUnavailable
+        _require_room()
         owner = str(uuid4())
         _held.add(owner)
     return _ProcessLease(owner)

@@ -749,7 +749,7 @@ EMBEDDING_FAULTS: Final = (
     ),
     *_judged(
         "lease",
-        ("any number is given out", "semantic.leases:_take_from_process", "len(_held) >= settings.LYCHD_EMBED_LEASES",
+        ("any number is given out", "semantic.leases:_require_room", "len(_held) >= settings.LYCHD_EMBED_LEASES",
          "False", f"{DERIVATION}test_a_caller_without_a_lease_writes_nothing"),
         ("two processes count for themselves", "semantic.leases:_be_alone", "raise LeaseUnavailable from None", "pass",
          f"{LEASES}test_a_child_of_the_one_process_is_another"),

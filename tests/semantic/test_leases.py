@@ -116,8 +116,8 @@ def test_beside_a_process_that_counts_in_its_memory_nobody_embeds(taker):
 
 
 def test_a_child_of_the_one_process_is_another(settings, tmp_path, monkeypatch):
-    settings.LYCHD_EMBEDDING_LOCK = tmp_path / "embedding.lock"
-    settings.LYCHD_ARCHIVE = {**settings.LYCHD_ARCHIVE, "derivation": {}, "coordination": "process"}
+    settings.LYCHD_EMBEDDING_LOCK, settings.LYCHD_EMBED_LEASES = tmp_path / "embedding.lock", 1
+    settings.LYCHD_ARCHIVE = {**settings.LYCHD_ARCHIVE, "derivation": {"on": True}, "coordination": "process"}
     monkeypatch.setattr(leases, "_alone", None)
     leases._be_alone()
     leases._be_alone()
@@ -126,9 +126,13 @@ def test_a_child_of_the_one_process_is_another(settings, tmp_path, monkeypatch):
         try:
             leases._be_alone()
         except LeaseUnavailable:
-            os._exit(3)
+            os._exit(4 if leases.free() else 3)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    assert leases.free()
+    held = leases.take()
+    assert not leases.free()
+    held.close()
 
 
 def test_serve_brings_what_it_counts_in_and_several_processes_count_in_nothing_less(start, outside, tmp_path):  # noqa: F811
